@@ -183,6 +183,17 @@ def test_expectations_and_auto_loader_of_databricks_are_moved(spark: SparkSessio
     assert any("Auto Loader became a source of files" in note for note in project.differences)
 
 
+RATES = """
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+
+
+@dp.temporary_view
+def rates():
+    return SparkSession.active().readStream.format("rate").load().selectExpr("value", "value AS id")
+"""
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize(
     ("sql", "reason"),
@@ -191,8 +202,6 @@ def test_expectations_and_auto_loader_of_databricks_are_moved(spark: SparkSessio
         ("CREATE STREAMING TABLE t AS SELECT id FROM STREAM a WHERE id IN (SELECT id FROM total);", "rows change"),
         ("CREATE MATERIALIZED VIEW t AS SELECT 1 AS id;", "it reads no stream"),
         ("CREATE STREAMING TABLE t;", "no flow writes it"),
-        ("CREATE STREAMING TABLE t; AUTO CDC INTO t FROM STREAM a KEYS (id) COLUMNS (id) SEQUENCE BY id;",
-         "clauses that are not recognised"),
     ],
 )  # fmt: skip
 def test_a_flow_that_no_stream_can_replace_is_listed_with_its_line(
@@ -203,12 +212,35 @@ def test_a_flow_that_no_stream_can_replace_is_listed_with_its_line(
         "CREATE STREAMING TABLE b AS SELECT value AS id FROM STREAM rates;\n"
         "CREATE MATERIALIZED VIEW total AS SELECT max(id) AS id FROM a;\n"
     )
-    rates = "from pyspark import pipelines as dp\n@dp.temporary_view\ndef rates():\n"
-    rates += "    from pyspark.sql import SparkSession\n"
-    rates += '    return SparkSession.active().readStream.format("rate").load()\n'
 
-    project = migrate(spark, tmp_path, {"a.py": rates, "b.sql": tables + sql})
+    project = migrate(spark, tmp_path, {"a.py": RATES, "b.sql": tables + sql})
 
     (left,) = project.left
     assert f"'t' (line 4 of {tmp_path}/code/b.sql)" in left
     assert reason in left
+
+
+@pytest.mark.parametrize(
+    ("clause", "setting"),
+    [
+        ("APPLY AS TRUNCATE WHEN id < 0 SEQUENCE BY id", "apply_as_truncates"),
+        ("IGNORE NULL UPDATES SEQUENCE BY id", "ignore_null_updates"),
+        ("COLUMNS (id) SEQUENCE BY id", "column_list"),
+        ("SEQUENCE BY id COLUMNS id STORED AS SCD TYPE 1", "column_list"),
+        ("SEQUENCE BY id STORED AS SCD TYPE 2 TRACK HISTORY ON (id)", "track_history_column_list"),
+        ("WHERE id > 0", "no source, keys or sequence"),
+    ],
+)
+def test_an_auto_cdc_statement_with_a_clause_that_no_sink_has_is_listed(
+    spark: SparkSession, tmp_path: Path, clause: str, setting: str
+) -> None:
+    sql = (
+        "CREATE STREAMING TABLE a AS SELECT id FROM STREAM rates;\n"
+        f"CREATE STREAMING TABLE t; AUTO CDC INTO t FROM STREAM a KEYS (id) {clause};"
+    )
+
+    project = migrate(spark, tmp_path, {"a.py": RATES, "b.sql": sql})
+
+    (left,) = project.left
+    assert f"'t' (line 2 of {tmp_path}/code/b.sql)" in left
+    assert setting in left

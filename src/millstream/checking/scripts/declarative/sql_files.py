@@ -44,8 +44,15 @@ _CHANGES = {
         r"\bAS\s+DELETE\s+WHEN\s+(.+?)\s*(?=\bAPPLY\b|\bSEQUENCE\b|\bCOLUMNS\b|\bSTORED\b|\Z)",
         re.IGNORECASE | re.DOTALL,
     ),
+    "apply_as_truncates": re.compile(
+        r"\bAS\s+TRUNCATE\s+WHEN\s+(.+?)\s*(?=\bAPPLY\b|\bSEQUENCE\b|\bCOLUMNS\b|\bSTORED\b|\Z)",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    "ignore_null_updates": re.compile(r"\b(IGNORE\s+NULL\s+UPDATES)\b", re.IGNORECASE),
+    "column_list": re.compile(r"\bCOLUMNS\s*\(?(?!\s*[*(])((?:\s*[\w.`]+\s*,)*\s*[\w.`]+)", re.IGNORECASE),
     "except_column_list": re.compile(r"\bCOLUMNS\s+\*\s+EXCEPT\s*\(([^)]*)\)", re.IGNORECASE),
     "stored_as_scd_type": re.compile(r"\bSCD\s+TYPE\s+(\d)", re.IGNORECASE),
+    "track_history_column_list": re.compile(r"\bTRACK\s+HISTORY\s+ON\s+([^;]+)", re.IGNORECASE),
 }
 # The line between two cells of a notebook that Databricks exported.
 _CELL = "-- COMMAND ----------"
@@ -205,11 +212,9 @@ def _read_changes(text: str) -> dict[str, Any]:
         "keys": _names(keys[1]),
         "sequence_by": functions.expr(order[1]),
     }
-    for name in ("apply_as_deletes", "stored_as_scd_type"):
-        if (value := clauses[name]) is not None:
-            settings[name] = value[1]
-    if (other := clauses["except_column_list"]) is not None:
-        settings["except_column_list"] = _names(other[1])
+    for name, value in clauses.items():
+        if value is not None and name not in settings:
+            settings[name] = _names(value[1]) if name.endswith("column_list") else value[1]
     return settings
 
 

@@ -18,7 +18,7 @@ from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.migration.code_slice import CodeSlice, NotMovable, ScriptCode
-from millstream.checking.scripts.migration.flow_sql import extract_query, read_auto_cdc
+from millstream.checking.scripts.migration.flow_sql import extract_query
 from millstream.checking.scripts.migration.project_files import (
     MigratedProject,
     ProjectFiles,
@@ -262,7 +262,9 @@ class FlowMigration:
 
     def _write_changes(self, key: str, flow: DeclaredFlow) -> dict[str, Any]:
         """Write the view of an AUTO CDC flow, and return its sink."""
-        settings = dict(flow.changes) or read_auto_cdc(flow.text or "")
+        settings = flow.changes
+        if not settings:
+            raise NotMovable("its AUTO CDC statement has no source, keys or sequence that are recognised")
         known = {*_CDC_SETTINGS, "source", "name", "target", "source_code_location"}
         unknown = [name for name, value in settings.items() if value is not None and name not in known]
         if unknown:

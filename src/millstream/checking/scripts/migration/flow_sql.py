@@ -14,15 +14,6 @@ _TABLE = re.compile(
     r"(?P<word>\b(?:FROM|JOIN)\s+)(?P<stream>STREAM\b\s*)?(?P<open>\(\s*)?(?P<name>[\w`]+(?:\.[\w`]+)*)(?P<close>\s*\))?",
     re.IGNORECASE,
 )
-_AUTO_CDC = re.compile(
-    r"FROM\s+(?:STREAM\b\s*)?\(?\s*(?P<source>[\w.`]+)\s*\)?\s+KEYS\s*\((?P<keys>[^)]*)\)"
-    r"(?:\s+APPLY\s+AS\s+DELETE\s+WHEN\s+(?P<deletes>.*?))?"
-    r"(?:\s+APPLY\s+AS\s+TRUNCATE\s+WHEN\s+(?P<truncates>.*?))?"
-    r"\s+SEQUENCE\s+BY\s+(?P<sequence>\w+)"
-    r"(?:\s+COLUMNS\s+(?:\*\s*(?:EXCEPT\s*\((?P<except>[^)]*)\))?|\(?(?P<columns>[\w,\s]+)\)?))?"
-    r"(?:\s+STORED\s+AS\s+SCD\s+TYPE\s+(?P<type>\d))?\s*$",
-    re.IGNORECASE | re.DOTALL,
-)
 
 TableReader = Callable[[str, bool, int], str]
 
@@ -48,26 +39,3 @@ def extract_query(statement: str, line: int, tables: TableReader) -> str:
         return f"{match['word']}{view or name}" if view or match["stream"] else match[0]
 
     return _TABLE.sub(rename, query)
-
-
-def read_auto_cdc(statement: str) -> dict[str, object]:
-    """Return the settings of an AUTO CDC statement by the names that Python has for them. Raises NotMovable."""
-    match = _AUTO_CDC.search(statement)
-    if match is None or match["truncates"] or match["columns"]:
-        raise NotMovable("its AUTO CDC statement has clauses that are not recognised")
-    settings: dict[str, object] = {
-        "source": match["source"].replace("`", ""),
-        "keys": _names(match["keys"]),
-        "sequence_by": match["sequence"],
-    }
-    if match["deletes"]:
-        settings["apply_as_deletes"] = match["deletes"].strip()
-    if match["except"]:
-        settings["except_column_list"] = _names(match["except"])
-    if match["type"]:
-        settings["stored_as_scd_type"] = int(match["type"])
-    return settings
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip().strip("`") for name in text.split(",")]
