@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from millstream.connectors.kafka import latest_records
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.dashboard.end_offset_poll import watched_sources
 from millstream.dashboard.http import data_preview
@@ -36,8 +37,9 @@ AT_ONCE = 30.0
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait longer for a sink than a page would."""
+    """Wait longer for a sink and for a partition than a page would."""
     monkeypatch.setattr(data_preview, "PATIENCE", 60.0)
+    monkeypatch.setattr(latest_records, "PATIENCE", 60.0)
 
 
 def shop(broker: Broker, topic: str, folder: Path) -> Pipeline:
