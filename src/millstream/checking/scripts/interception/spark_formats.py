@@ -40,13 +40,16 @@ NEEDS_NO_COLUMNS = frozenset(
         "console",
         "csv",
         "delta",
+        "es",
         "foreachbatch",
         "foreach",
         "iceberg",
         "json",
         "memory",
+        "mongodb",
         "noop",
         "orc",
+        "org.elasticsearch.spark.sql",
         "parquet",
     }
 )
