@@ -346,6 +346,17 @@ def test_a_flow_writes_the_table_that_another_statement_declares(
     assert {query.name: query.reason for query in checked.judged or ()} == {"raw": "", target: ""}
 
 
+@pytest.mark.parametrize("order", ["(at, id)", "struct(to_date(at), id)"])
+def test_changes_may_be_in_the_order_of_two_columns(spark: SparkSession, tmp_path: Path, order: str) -> None:
+    flow = FLOW.replace("BY at", f"BY {order} STORED AS SCD TYPE 2").format("ships")
+    sql = f"{SOURCE}CREATE STREAMING TABLE ships;\n{flow}"
+
+    checked = checked_file(spark, tmp_path / "ships.sql", sql)
+
+    assert {str(finding.severity) for finding in checked.findings} == {"info"}
+    assert {query.name: query.reason for query in checked.judged or ()} == {"raw": "", "ships": ""}
+
+
 def test_a_flow_into_a_table_that_no_statement_declares_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -39,7 +39,7 @@ _STREAMING_TABLE = re.compile(
 _CHANGES = {
     "source": re.compile(r"\bFROM\s+(?:STREAM\b\s*\(?\s*)?([\w.`]+)", re.IGNORECASE),
     "keys": re.compile(r"\bKEYS\s*\(([^)]*)\)", re.IGNORECASE),
-    "sequence_by": re.compile(r"\bSEQUENCE\s+BY\s+([\w.`]+|\w+\([^)]*\))", re.IGNORECASE),
+    "sequence_by": re.compile(r"\bSEQUENCE\s+BY\s+(\w*\((?:[^()]|\([^()]*\))*\)|[\w.`]+)", re.IGNORECASE),
     "apply_as_deletes": re.compile(
         r"\bAS\s+DELETE\s+WHEN\s+(.+?)\s*(?=\bAPPLY\b|\bSEQUENCE\b|\bCOLUMNS\b|\bSTORED\b|\Z)",
         re.IGNORECASE | re.DOTALL,
