@@ -16,6 +16,12 @@ PERSIST = frozenset({"persist", "cache", "checkpoint", "localCheckpoint"})
 LOG_FUNCTIONS = frozenset(
     {"print", "debug", "info", "warning", "warn", "error", "exception", "log", "critical"}
 )
+# Functions of Python that read what they get. `map`, `filter` and `getattr` are none: they may call a write.
+READING_FUNCTIONS = frozenset({
+    "all", "any", "bool", "callable", "dict", "dir", "enumerate", "float", "format", "frozenset", "hasattr",
+    "hash", "id", "int", "isinstance", "issubclass", "iter", "len", "list", "max", "min", "next", "print",
+    "range", "repr", "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "type", "vars", "zip",
+})  # fmt: skip
 VIEWS = frozenset({"createOrReplaceTempView", "createTempView", "registerTempTable"})
 # Methods after which a DataFrame has as many rows as before.
 KEEP_ALL_ROWS = PERSIST | {

@@ -13,6 +13,7 @@ from millstream.analysis.python.call_chain import (
     KEEP_ALL_ROWS,
     LOG_FUNCTIONS,
     PERSIST,
+    READING_FUNCTIONS,
     VIEWS,
     CallChain,
     fails_if_exists,
@@ -42,6 +43,8 @@ _COLLECT = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator"})
 _TAKEN = _COLLECT | {"first", "head", "take", "tail"}
 # Functions of Python whose result is no DataFrame.
 _FIGURES = frozenset({"len", "int", "float", "str", "bool", "min", "max", "sum", "round"})
+# Attributes of a DataFrame that are none.
+_ATTRIBUTES = frozenset({"columns", "dtypes", "schema", "isStreaming", "storageLevel"})
 _SESSION = "sparkSession"
 # Connections of AWS Glue whose rows replace those of the same key.
 _REPLACED_BY_KEY = frozenset({"dynamodb"})
@@ -74,7 +77,7 @@ class BatchFunctionFacts:
     sessions: set[str] = field(default_factory=set)
     """Names of the batch's own session, or of an unknown one."""
     figures: set[str] = field(default_factory=set)
-    """Names of numbers about the batch: its count, or whether it is empty."""
+    """Names of what is known about the batch: its count, its columns, or a model that is trained with it."""
     taken: set[str] = field(default_factory=set)
     """Names in `frames` whose rows an action has taken into the driver."""
     own_sessions: set[str] = field(default_factory=set)
@@ -313,10 +316,15 @@ class BatchFunctionFacts:
         return any(
             (self._is_action(call) and not _ASKING & {*call.names[-1:]})
             or {"foreach", "foreachPartition"} & {*call.names}
-            or (not call.names and call.root not in LOG_FUNCTIONS and {*call.positional} & self.frames)
+            or (not call.names and not self._only_reads(call) and {*call.positional} & self.frames)
             or (self.has_collected and (writes_rows(call) or self._passes_rows(call)))
             for call in calls
         )
+
+    def _only_reads(self, call: CallChain) -> bool:
+        """Return whether a function logs its arguments, or is one of Python's that does nothing with them."""
+        is_of_python = call.root in READING_FUNCTIONS and call.root not in self.helpers
+        return is_of_python or call.root in LOG_FUNCTIONS
 
     def _passes_rows(self, call: CallChain) -> bool:
         """Return whether a call gives a row to a function of the same file that writes it."""
@@ -374,7 +382,9 @@ class BatchFunctionFacts:
 
 
 def _is_figure(call: CallChain) -> bool:
-    """Return whether the result of a call on a batch is a number or a text, and no DataFrame."""
+    """Return whether what is taken from a batch is a number, a text, its columns or a model, and no DataFrame."""
     if not call.names:
         return call.root in _FIGURES
-    return call.names[-1] == "isEmpty" or (call.executes and call.names[-1] in _ASKING)
+    if isinstance(call.node, ast.Attribute):
+        return call.names[-1] in _ATTRIBUTES or "fit" in call.names
+    return call.names[-1] in ("isEmpty", "fit") or (call.executes and call.names[-1] in _ASKING)

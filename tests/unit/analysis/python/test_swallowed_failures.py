@@ -111,6 +111,33 @@ def test_a_clause_around_a_question_swallows_no_batch(question: str) -> None:
     assert code(f"try:\n    {question}\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses == ()
 
 
+@pytest.mark.parametrize(
+    ("statement", "count"),
+    [
+        ("words = cutter.fit(batch).vocabulary\n    check_words(words)", 0),
+        ("model = cutter.fit(batch)\n    words = model.vocabulary\n    check_words(words)", 0),
+        ("first = batch.take(3)\n    ranked = [word for _, word in enumerate(first)]", 0),
+        ("names = batch.columns\n    check_names(names)", 0),
+        ("rows = sorted(batch.take(3), key=rank)", 0),
+        ("assert isinstance(batch, DataFrame)", 0),
+        ("list(map(send_row, batch.toLocalIterator()))", 1),
+        ("getattr(batch.write, FORMAT)(PLACE)", 1),
+        ("marked = cutter.fit(batch).transform(batch)\n    marked.write.save(PLACE)", 1),
+    ],
+)
+def test_a_clause_around_what_only_reads_the_batch_swallows_no_batch(statement: str, count: int) -> None:
+    clauses = code(f"try:\n    {statement}\nexcept Exception:\n    pass\n{JDBC}").swallowing_clauses
+
+    assert len(clauses) == count
+
+
+def test_a_function_of_the_script_with_the_name_of_one_of_python_may_write() -> None:
+    body = "try:\n    format(batch)\nexcept Exception:\n    pass"
+    format_function = f"def format(batch):\n    {JDBC}\n"
+
+    assert len(code(body, format_function).swallowing_clauses) == 1
+
+
 def test_rows_that_a_clause_sends_elsewhere_are_not_lost() -> None:
     body = """
     rows = batch.collect()
