@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Window, functions
 
-from millstream.checking.scripts.declarative.dlt_module import EXPECTATIONS
+from millstream.checking.scripts.declarative.expectations import EXPECTATIONS
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.proof.migration.script_execution import first_line

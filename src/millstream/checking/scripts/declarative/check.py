@@ -293,7 +293,7 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
             flow.is_only_here = True
             doubt = Doubt(f"flow '{flow.name}'", "this fails only in a check", flow.span)
             flow.frame = Unknown(script_run.recording.doubt(doubt), script_run.recording, streaming=True)
-            _record(flow, dataset, script_run.recording)
+            _record(graph, flow, dataset)
         elif flow.error is not None:
             raised = describe_error(flow.error, project.folder, script_run.texts, flow.text)
             yield build_finding(
@@ -309,7 +309,7 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
             if flow.needs_stream or not is_batch_allowed:
                 yield from _kind_findings(flow, dataset)
             if dataset.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK, DatasetKind.TABLE):
-                _record(flow, dataset, script_run.recording)
+                _record(graph, flow, dataset)
     targets = {graph.target_key(flow) for flow in graph.flows}
     for key, dataset in graph.datasets.items():
         if key not in targets and dataset.kind is not DatasetKind.SINK and not dataset.is_unreadable:
@@ -368,15 +368,16 @@ def _kind_findings(flow: DeclaredFlow, dataset: DeclaredDataset) -> Iterator[Fin
         )
 
 
-def _record(flow: DeclaredFlow, dataset: DeclaredDataset, recording: Recording) -> None:
+def _record(graph: FlowGraph, flow: DeclaredFlow, dataset: DeclaredDataset) -> None:
     """Record a flow as a query in append mode with the available-now trigger. Spark stores its checkpoint."""
+    recording = graph.reading.recording
     assert flow.frame is not None
     if not flow.frame.isStreaming:
         return
     recording.queries.append(
         StartedQuery(
             number=len(recording.queries) + 1,
-            frame=flow.frame,
+            frame=graph.written_rows(flow, dataset),
             name=flow.name,
             trigger=Trigger(available_now=True),
             format=short_name(dataset.format or spark_formats.DEFAULT),

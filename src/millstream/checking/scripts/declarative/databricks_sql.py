@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from millstream.checking.scripts.declarative.expectations import (
+    EXPECTATION,
+    VIOLATION,
+    list_refusing_clauses,
+)
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.sql_commands import DATABRICKS_READERS
 from millstream.checking.scripts.sql_text import find_closing_bracket
@@ -24,8 +29,6 @@ _HEAD = re.compile(
 # The former word for a streaming table.
 _INCREMENTAL = re.compile(r"\bINCREMENTAL(?=\s+LIVE\b)", re.IGNORECASE)
 _CHANGES = re.compile(r"\bAPPLY(\s+)CHANGES(?=\s+INTO\b)", re.IGNORECASE)
-_EXPECTATION = re.compile(r"\bCONSTRAINT\s+(?:`[^`]*`|\w+)\s+EXPECT\s*\(", re.IGNORECASE)
-_VIOLATION = re.compile(r"\s*ON\s+VIOLATION\s+(?:FAIL\s+UPDATE|DROP\s+ROW)\b", re.IGNORECASE)
 # Spark's word for a stream stands before a table only.
 _STREAM_OF_FUNCTION = re.compile(rf"\bSTREAM(?=\s+(?:{'|'.join(DATABRICKS_READERS)})\s*\()", re.IGNORECASE)
 _SETTING = re.compile(r"\$\{([\w.]+)\}")
@@ -55,6 +58,8 @@ class SparkStatement:
     """True for a live table that is no streaming table: a materialized view."""
     is_changed: bool = False
     """True if it has words of Databricks."""
+    refusing: tuple[str, ...] = ()
+    """The conditions of its expectations that drop rows, or fail."""
 
 
 def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS) -> SparkStatement:
@@ -63,18 +68,20 @@ def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS)
     `settings` are those of the pipeline, which a statement names as `${…}`. One that is not known gets a stand-in.
     """
     text, is_live_table = statement, False
+    refusing: tuple[str, ...] = ()
     if head := _HEAD.match(statement):
         text = _INCREMENTAL.sub("STREAMING  ", text, count=1)
         is_live_view = (head["kind"] or "").upper() == "VIEW"
         is_live_table = head["live"] is not None and not head["streaming"] and not is_live_view
         for part in ("replace", "live", "streaming" if is_live_view else "private"):
             text = _blank(text, *head.span(part))
+        refusing = tuple(list_refusing_clauses(text))
         text = _without_expectations(text)
     text = _STREAM_OF_FUNCTION.sub("      ", text)
     text = _CHANGES.sub(r"AUTO \1CDC    ", text)
     is_changed = text != statement
     text = _SETTING.sub(lambda setting: settings.get(setting[1], MARK), text)
-    return SparkStatement(text, is_live_table, is_changed)
+    return SparkStatement(text, is_live_table, is_changed, refusing)
 
 
 def as_schema_of_spark(schema: str) -> str:
@@ -85,10 +92,10 @@ def as_schema_of_spark(schema: str) -> str:
 def _without_expectations(text: str) -> str:
     """Return a statement without its expectations, and without the list that held only them."""
     start = None
-    while expectation := _EXPECTATION.search(text):
+    while expectation := EXPECTATION.search(text):
         start = expectation.start() if start is None else start
         stop = find_closing_bracket(text, expectation.end())
-        violation = _VIOLATION.match(text, stop)
+        violation = VIOLATION.match(text, stop)
         stop = violation.end() if violation else stop
         comma = re.compile(r"\s*,").match(text, stop)
         text = _blank(text, expectation.start(), comma.end() if comma else stop)

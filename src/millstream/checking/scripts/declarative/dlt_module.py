@@ -12,6 +12,11 @@ from pyspark.pipelines import api
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import SparkSession
 
+from millstream.checking.scripts.declarative.expectations import (
+    DECORATORS,
+    EXPECTATIONS,
+    list_refusing_settings,
+)
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, DeclaredDataset, DeclaredFlow
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
@@ -22,12 +27,6 @@ if TYPE_CHECKING:
 
     from millstream.checking.scripts.declarative.flow_graph import FlowGraph
     from millstream.checking.scripts.interception.monkeypatch import Patches
-
-EXPECTATIONS = "_millstream_expectations"
-"""The attribute of a function with its expectations: a label, a condition, and the name of the decorator."""
-_EXPECTATIONS = tuple(
-    f"expect{many}{action}" for many in ("", "_all") for action in ("", "_or_drop", "_or_fail")
-)
 
 
 def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
@@ -56,7 +55,7 @@ def build_dlt_module(graph: FlowGraph) -> types.ModuleType:
         "create_auto_cdc_from_snapshot_flow",
     ):
         values[name] = _changes(graph)
-    values |= {name: _expectation(graph, name) for name in _EXPECTATIONS}
+    values |= {name: _expectation(graph, name) for name in DECORATORS}
     vars(module).update(values)
     return module
 
@@ -105,7 +104,10 @@ def _with_known_settings(graph: FlowGraph, original: Any, *args: Any, **settings
     known = inspect.signature(original).parameters
     own = {key: value for key, value in settings.items() if key in known}
     graph.is_for_databricks |= len(own) < len(settings)
-    return original(*args, **own)
+    result = original(*args, **own)
+    if refusing := list_refusing_settings(settings):
+        graph.expect(str(settings.get("name") or args[0]), refusing)
+    return result
 
 
 def _session() -> SparkSession:
@@ -164,9 +166,10 @@ def _append_flow(graph: FlowGraph) -> Callable[..., Any]:
 
 
 def _streaming_table(graph: FlowGraph) -> Callable[..., None]:
-    def create(name: str, *_args: Any, schema: Any = None, **_named: Any) -> None:
+    def create(name: str, *_args: Any, schema: Any = None, **settings: Any) -> None:
         span = call_sites.current_span()
         graph.declare(DeclaredDataset(name, DatasetKind.STREAMING_TABLE, span, schema))
+        graph.expect(name, list_refusing_settings(settings))
 
     return create
 
@@ -187,7 +190,9 @@ def _changes(graph: FlowGraph) -> Callable[..., None]:
 def _expectation(graph: FlowGraph, name: str) -> Callable[..., Any]:
     """Return a decorator that notes an expectation. It decides about rows, not about columns."""
 
-    def decorator(*arguments: Any, **_named: Any) -> Callable[[Any], Any]:
+    def decorator(*positional: Any, **named: Any) -> Callable[[Any], Any]:
+        arguments = [*positional, *named.values()]
+
         def note(function: Any) -> Any:
             # The decorators of Spark return nothing; this one may stand above the one of the dataset.
             expected = graph.flows[-1].make if function is None and graph.flows else function

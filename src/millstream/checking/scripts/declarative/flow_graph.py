@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.checking.scripts.declarative.databricks_sql import as_schema_of_spark
+from millstream.checking.scripts.declarative.expectations import keep_expected, list_refusing
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
@@ -20,7 +21,7 @@ from millstream.checking.scripts.interception.recording import Doubt, is_same_ta
 from millstream.diagnostics.spec_codes import build_finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from pyspark.pipelines.flow import AutoCdcFlow, Flow
@@ -57,6 +58,8 @@ class DeclaredDataset:
     options: dict[str, str] = field(default_factory=dict)
     is_unreadable: bool = False
     """True if Spark cannot parse its statement, of which only the name is known."""
+    refusing: list[str] = field(default_factory=list)
+    """The conditions of its expectations that drop rows, or fail."""
 
 
 @dataclass
@@ -196,6 +199,16 @@ class FlowGraph(GraphElementRegistry):
             return
         self.datasets[key] = dataset
 
+    def expect(self, name: str, conditions: Iterable[str]) -> None:
+        """Add conditions to a dataset. Rows that do not meet them are dropped, or fail the pipeline."""
+        if (dataset := self.datasets.get(self.key(name))) is not None:
+            dataset.refusing += conditions
+
+    def written_rows(self, flow: DeclaredFlow, dataset: DeclaredDataset) -> DataFrame | Unknown:
+        """Return the frame of a flow without the rows that expectations keep from its dataset."""
+        assert flow.frame is not None
+        return keep_expected(flow.frame, (*list_refusing(flow.make), *dataset.refusing))
+
     def key(self, name: str) -> str:
         """Return a dataset's name in lower case, without the pipeline's default catalog and database.
 
@@ -243,9 +256,10 @@ class FlowGraph(GraphElementRegistry):
             return None
         for flow in flows:
             self.make(flow)
-        frame = next((flow.frame for flow in flows if flow.frame is not None), None)
-        if dataset.kind is DatasetKind.TEMPORARY_VIEW and frame is not None:
-            return frame
+        built = next((flow for flow in flows if flow.frame is not None), None)
+        frame = built.frame if built is not None else None
+        if dataset.kind is DatasetKind.TEMPORARY_VIEW and built is not None:
+            return frame if self.read_written is not None else self.written_rows(built, dataset)
         if isinstance(frame, Unknown) and dataset.schema is None:
             return self.reading.unknown_table(
                 session, dataset.name, frame.doubt, streaming=streaming, written=frame

@@ -67,6 +67,8 @@ class Statement:
     """The offset of its first character in the file's text."""
     is_live_table: bool = False
     """True for a live table of Databricks, which Spark calls a materialized view."""
+    refusing: tuple[str, ...] = ()
+    """The conditions of its expectations that drop rows, or fail."""
 
 
 def split_statements(text: str) -> Iterator[Statement]:
@@ -104,7 +106,10 @@ class SqlFile:
             )
             self.graph.is_for_databricks |= spark_statement.is_changed
             statement = replace(
-                original, text=spark_statement.text, is_live_table=spark_statement.is_live_table
+                original,
+                text=spark_statement.text,
+                is_live_table=spark_statement.is_live_table,
+                refusing=spark_statement.refusing,
             )
             head = lines.span(file, statement.start, statement.start + len(original.text.partition("\n")[0]))
             self.statements.texts[statement.text] = call_sites.SqlText(head, original.text)
@@ -138,21 +143,22 @@ class SqlFile:
         self.graph.declare(dataset)
 
     def _declare(self, plan: Any, statement: Statement, head: Span) -> None:
-        kind = str(plan.getClass().getSimpleName())
+        kind, refusing = str(plan.getClass().getSimpleName()), list(statement.refusing)
         match kind:
             case "CreateStreamingTableAsSelect" | "CreateStreamingTable":
-                self._dataset(DatasetKind.STREAMING_TABLE, plan, head)
+                self._dataset(DatasetKind.STREAMING_TABLE, plan, head, refusing)
             case "CreateMaterializedViewAsSelect":
-                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head)
+                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head, refusing)
             case "CreateTableAsSelect" if statement.is_live_table:
-                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head)
+                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head, refusing)
             case "CreateViewCommand" | "CreateView":
                 name = (
                     str(plan.name().unquotedString())
                     if kind == "CreateViewCommand"
                     else _full_name(plan.child())
                 )
-                self.graph.declare(DeclaredDataset(name, DatasetKind.TEMPORARY_VIEW, head))
+                view = DeclaredDataset(name, DatasetKind.TEMPORARY_VIEW, head, refusing=refusing)
+                self.graph.declare(view)
                 inner = plan.plan() if kind == "CreateViewCommand" else plan.query()
                 self.graph.flows.append(
                     DeclaredFlow(name, name, self._query(inner, statement), head, statement.text)
@@ -179,11 +185,11 @@ class SqlFile:
                 DeclaredFlow(name, name, self._query(plan.query(), statement), head, statement.text)
             )
 
-    def _dataset(self, kind: DatasetKind, plan: Any, head: Span) -> None:
+    def _dataset(self, kind: DatasetKind, plan: Any, head: Span, refusing: list[str]) -> None:
         provider = plan.tableSpec().provider()
         format_ = str(provider.get()) if provider.isDefined() else ""
-        dataset = DeclaredDataset(_full_name(plan.name()), kind, head, _columns(plan), format=format_)
-        self.graph.declare(dataset)
+        name, columns = _full_name(plan.name()), _columns(plan)
+        self.graph.declare(DeclaredDataset(name, kind, head, columns, format=format_, refusing=refusing))
 
     def _query(self, plan: Any, statement: Statement) -> Callable[[], Any]:
         """Return a function that builds the frame of a statement's query."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 
 from millstream.checking.scripts.declarative.check import record_project
-from millstream.checking.scripts.declarative.dlt_module import EXPECTATIONS
+from millstream.checking.scripts.declarative.expectations import EXPECTATIONS
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN
 from millstream.checking.scripts.execution.source_files import open_parts
