@@ -24,7 +24,7 @@ from millstream.checking.scripts.execution.control_flow import (
     walk_header,
 )
 from millstream.checking.scripts.execution.module_search import find_other_version
-from millstream.checking.scripts.execution.spark_version import find_former_name
+from millstream.checking.scripts.execution.spark_version import find_former_name, find_later_method
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK, Absent, AbsentBase, AbsentError
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
@@ -90,6 +90,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or find_other_version(raised, library, span)
             or _other_dialect(raised, recording, span)
             or find_former_name(raised, recording.spark_version, span)
+            or find_later_method(raised, library, recording.spark_version, span)
             or _decoded(raised, recording)
             or _unset_variable(raised, frame, named, recording, span)
             or _missing_model(library, span)

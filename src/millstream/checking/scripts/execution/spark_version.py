@@ -7,9 +7,11 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from millstream.checking.scripts.execution.module_search import find_project_root, list_project_folders
 from millstream.checking.scripts.interception.recording import Doubt
@@ -17,6 +19,7 @@ from millstream.checking.scripts.local_files import keep_project_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from millstream.diagnostics.finding import Span
 
@@ -26,6 +29,8 @@ _VERSION = r"([234](?:\.\d+)+)"
 # The folder of a release of Spark, as in the path of `findspark.init` or in a download.
 _DISTRIBUTION = re.compile(rf"(?i)\bspark-{_VERSION}-bin")
 _COMMENT = re.compile(rf"(?i)#.*\b(?:py)?spark[ =v]*{_VERSION}")
+# The version that brought a method, in its docstring.
+_ADDED = re.compile(r"\.\. versionadded:: (\d+(?:\.\d+)+)")
 # A connector of Spark has Spark's own version. Delta's package got the number of Spark's major version with 3.0.
 _IN_SCRIPT = (
     re.compile(rf"org\.apache\.spark:[\w.-]+?:{_VERSION}"),
@@ -81,6 +86,11 @@ class SparkVersion:
     def has_ansi_mode(self) -> bool:
         """True if a failed cast fails the query by default, as from Spark 4."""
         return int(self.number.partition(".")[0]) >= 4
+
+    def is_before(self, other: str) -> bool:
+        """Return whether this is surely an earlier version than another one."""
+        own, later = ([int(part) for part in number.split(".")[:2]] for number in (self.number, other))
+        return own < later[: len(own)]
 
 
 def find_spark_version(script: Path, text: str) -> SparkVersion | None:
@@ -138,6 +148,27 @@ def find_former_name(error: BaseException, version: SparkVersion | None, span: S
         f"the script is for Spark {version.number}, which gives computed columns other names than Spark 4"
     )
     return Doubt("a column", reason, span, f"name the column with alias; Spark 4 has {proposal}")
+
+
+def find_later_method(
+    error: BaseException, library: list[FrameType], version: SparkVersion | None, span: Span | None
+) -> Doubt | None:
+    """Return the doubt about a column, `df.offset`, that is a method in a later Spark than the script is for."""
+    if version is None or not isinstance(error, PySparkException):
+        return None
+    methods = [
+        value.__name__
+        for frame in library
+        for value in frame.f_locals.values()
+        if type(value) is MethodType and isinstance(value.__self__, DataFrame)
+    ]
+    for name in methods:
+        added = _ADDED.search(getattr(DataFrame, name, None).__doc__ or "")
+        if added is not None and version.is_before(added[1]):
+            method = f"a DataFrame has a method '{name}' from Spark {added[1]}"
+            reason = f"the script is for Spark {version.number}, and {method}"
+            return Doubt(f"column '{name}'", reason, span, f"write col('{name}')")
+    return None
 
 
 def _list_files(root: Path, *, is_deep: bool) -> Iterator[Path]:
