@@ -381,3 +381,17 @@ def test_tables_with_unknown_columns_are_joined_using_one_of_them(
     checked = checked_file(spark, tmp_path / "weights.sql", sql)
 
     assert [(query.name, query.reason) for query in checked.judged or ()] == [("weights", "")]
+
+
+def test_a_field_of_a_struct_may_have_a_name_with_a_dot(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "loads.py").write_text(
+        "import dlt\nfrom pyspark.sql.functions import lit, struct\n\n\n"
+        "@dlt.table\ndef loads():\n    origin = struct(lit('port').alias('from.where'))\n"
+        "    return spark.readStream.table('port.raw.loads').withColumn('origin', origin)\n\n\n"
+        "dlt.create_streaming_table('ships')\n"
+        "dlt.apply_changes(target='ships', source='loads', keys=['imo'], sequence_by='changed')\n"
+    )
+
+    checked = check_project(spark, tmp_path / "loads.py")
+
+    assert [(query.name, query.reason) for query in checked.judged or ()] == [("loads", ""), ("ships", "")]

@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
 
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.columns.exploded_arrays import find_exploded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType
 
 PLACEHOLDER = "columns_not_known_in_a_check"
 """The column of a frame used in place of one with unknown columns. No code of a user names it."""
 
 TEXT = "STRING"
 """The type of a column of which only the name is known. Spark casts it to most others."""
+
+# A type in an error of Spark.
+_QUOTED_TYPE = re.compile(r'"([^"]+)"')
 
 # A column whose fields are read. A map has every field.
 _NESTED = "MAP<STRING, STRING>"
@@ -113,9 +117,7 @@ class AssumedColumns:
 
     def ddl(self, source: str, written: StructType | None = None) -> str:
         """Return the columns of a source as DDL, with a comma before each. `written` are those that it has anyway."""
-        types = (
-            {} if written is None else {field.name: field.dataType.simpleString() for field in written.fields}
-        )
+        types = {} if written is None else {field.name: _ddl(field.dataType) for field in written.fields}
         own = {name.lower() for name in types} | {PLACEHOLDER}
         types |= {name: kind for name, kind in self._types.get(source, {}).items() if name.lower() not in own}
         return "".join(f", `{name}` {kind}" for name, kind in types.items() if name != PLACEHOLDER)
@@ -191,7 +193,7 @@ class AssumedColumns:
             required = facts.get("requiredType", "BOOLEAN" if "FILTER" in condition else "")
             others = " ".join(facts.get(key, "") for key in ("inputType", "dataType", "left", "right"))
             names = facts.get("inputSql", facts.get("filter", "")) or facts.get("sqlExpr", "")
-            self._retype(sources, names, f"{required or others}".upper())
+            self._retype(sources, names, f"{required or others}".upper(), _find_combined_type(facts))
         elif condition.startswith("EVENT_TIME_IS_NOT"):
             self._retype(sources, facts.get("eventName", ""), "TIMESTAMP")
         elif condition.startswith("INVALID_EXTRACT_BASE"):
@@ -240,9 +242,12 @@ class AssumedColumns:
             origins += [origin for origin in sorted(self._origins.get(source, ())) if origin not in origins]
         return origins
 
-    def _retype(self, sources: Collection[str], names: str, required: str) -> None:
-        """Change the types of the columns that an error names. The innermost part of a map has its type."""
-        kind = next((kind for word, kind in _TYPES if word in required), None)
+    def _retype(self, sources: Collection[str], names: str, required: str, new_type: str = "") -> None:
+        """Change the types of the columns that an error names. The innermost part of a map has its type.
+
+        The type is `new_type`, or the one for the words of `required`.
+        """
+        kind = new_type or next((kind for word, kind in _TYPES if word in required), None)
         words = {word.lower() for word in re.findall(r"\w+", names)}
         for source in self._list_origins(sources) if kind else ():
             columns = self._types.get(source, {})
@@ -274,12 +279,25 @@ class AssumedColumns:
                     self.has_grown = True
 
 
+def _find_combined_type(facts: Mapping[str, str]) -> str:
+    """Return the array or struct that an operation combines with a text; "" if there is none, or several."""
+    texts = (facts.get(key, "") for key in ("dataType", "left", "right", "leftType", "rightType"))
+    kinds = {kind.replace(" NOT NULL", "") for kind in _QUOTED_TYPE.findall(" ".join(texts))}
+    others = [kind for kind in kinds if kind.startswith(("ARRAY<", "STRUCT<"))]
+    return others[0] if len(others) == 1 and kinds == {TEXT, *others} else ""
+
+
 def missing_function(error: BaseException) -> str:
     """Return the function of Databricks that Spark does not know; "" if it misses another one, or none."""
     if not isinstance(error, PySparkException) or error.getCondition() != "UNRESOLVED_ROUTINE":
         return ""
     name = (error.getMessageParameters() or {}).get("routineName", "").replace("`", "").lower()
     return name if _DATABRICKS_FUNCTIONS.fullmatch(name) else ""
+
+
+def _ddl(kind: DataType) -> str:
+    """Return the DDL of a type. Names of fields have quotes if they need them, which `simpleString` leaves out."""
+    return StructType([StructField("c", kind)]).toDDL().removeprefix("c ")
 
 
 def _avro_type(kind: str) -> Any:

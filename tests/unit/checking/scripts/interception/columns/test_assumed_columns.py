@@ -60,6 +60,29 @@ PLAN = """'Sort ['kind ASC NULLS FIRST], true
             ],
             ", `tags` STRUCT<a: MAP<STRING, INT>>",
         ),
+        (
+            [
+                missing("`log`.`steps`"),
+                Refusal(
+                    "DATATYPE_MISMATCH.BINARY_ARRAY_DIFF_TYPES",
+                    sqlExpr='"array_union(log[steps], array(struct(1)))"',
+                    leftType='"STRING"',
+                    rightType='"ARRAY<STRUCT<step: INT NOT NULL>>"',
+                ),
+            ],
+            ", `log` MAP<STRING, ARRAY<STRUCT<step: INT>>>",
+        ),
+        (
+            [
+                missing("`steps`"),
+                Refusal(
+                    "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
+                    sqlExpr='"concat(steps, array(struct(1)))"',
+                    dataType='("STRING" or "ARRAY<STRUCT<step: INT NOT NULL>>")',
+                ),
+            ],
+            ", `steps` ARRAY<STRUCT<step: INT>>",
+        ),
         ([missing("`ok`"), Refusal("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", filter='"ok"')], ", `ok` BOOLEAN"),
         (
             [missing("`a`"), Refusal("INVALID_EXTRACT_BASE_FIELD_TYPE", base='"a"')],
