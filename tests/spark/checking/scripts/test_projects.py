@@ -395,3 +395,17 @@ def test_a_field_of_a_struct_may_have_a_name_with_a_dot(spark: SparkSession, tmp
     checked = check_project(spark, tmp_path / "loads.py")
 
     assert [(query.name, query.reason) for query in checked.judged or ()] == [("loads", ""), ("ships", "")]
+
+
+def test_a_statement_that_spark_cannot_parse_is_a_flow_that_is_not_judged(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = (
+        "CREATE LIVE TABLE trips (ride INT) LOCATION '/trips' AS SELECT * FROM parquet.`/raw`;\n"
+        "CREATE LIVE TABLE days (day DATE GENERATED ALWAYS AS (CAST(at AS DATE))) AS SELECT at FROM live.trips;\n"
+    )
+
+    checked = checked_file(spark, tmp_path / "trips.sql", sql)
+
+    judged = {query.name: query.reason for query in checked.judged or ()}
+    assert judged == {"trips": "", "days": "Spark cannot parse its statement"}

@@ -182,7 +182,7 @@ def _check_once(
             kinds = {dataset.kind for dataset in graph.datasets.values()}
             if graph.is_for_databricks or DatasetKind.TABLE in kinds:
                 recording.conf.setdefault(ZONE, "UTC")
-            batch_flows = _list_batch_flows(graph)
+            batch_flows = [*_list_batch_flows(graph), *graph.unparsed]
     result = check_recording(script_run, project.file, findings)
     result = replace(result, judged=(*(result.judged or ()), *batch_flows))
     return RecordedProject(project, recording, result, graph), retries.assumed.has_grown

@@ -43,6 +43,10 @@ _KEYS = re.compile(
     r"(?:\s+(?:NOT\s+ENFORCED|RELY|NORELY|TIMESERIES|DEFERRABLE|INITIALLY\s+DEFERRED))*",
     re.IGNORECASE,
 )
+# The folder of a table, the columns that its statement gives it, and its query.
+_LOCATION = re.compile(r"\bLOCATION\s+(?:'[^']*'|\"[^\"]*\")", re.IGNORECASE)
+_COLUMNS = re.compile(r"\s*(?:IF\s+NOT\s+EXISTS\s+)?[\w.`${}]+\s*(\()", re.IGNORECASE)
+_QUERY = re.compile(r"\bAS\s+(?:--[^\n]*\n\s*)*(?:SELECT|WITH|FROM)\b", re.IGNORECASE)
 _EMPTY_LIST = re.compile(r"\(\s*\)")
 
 
@@ -77,6 +81,12 @@ def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS)
             text = _blank(text, *head.span(part))
         refusing = tuple(list_refusing_clauses(text))
         text = _without_expectations(text)
+        query = _QUERY.search(text)
+        stop = query.start() if query is not None else len(text)
+        if location := _LOCATION.search(text, head.end(), stop):
+            text = _blank(text, *location.span())
+        if query is not None and is_live_table:
+            text = _without_columns(text, head.end(), stop)
     text = _STREAM_OF_FUNCTION.sub("      ", text)
     text = _CHANGES.sub(r"AUTO \1CDC    ", text)
     is_changed = text != statement
@@ -87,6 +97,20 @@ def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS)
 def as_schema_of_spark(schema: str) -> str:
     """Return the DDL of a table's columns without what only Databricks has: generated columns and keys."""
     return _GENERATED.sub("", _KEYS.sub("", schema))
+
+
+def _without_columns(text: str, start: int, stop: int) -> str:
+    """Return a statement without the columns of its table, which Spark takes from the query of a live table.
+
+    Generated columns are not in the query, so a list with one of them stays.
+    """
+    columns = _COLUMNS.match(text, start, stop)
+    if columns is None:
+        return text
+    end = find_closing_bracket(text, columns.end())
+    if end > stop or _GENERATED.search(text, columns.end(), end):
+        return text
+    return _blank(text, columns.start(1), end)
 
 
 def _without_expectations(text: str) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.declarative.project_spec import Project
     from millstream.checking.scripts.interception.readers import ReaderPatch
     from millstream.diagnostics.finding import Finding, Span
+    from millstream.diagnostics.judged_query import JudgedQuery
 
 
 _NO_SETTINGS: dict[str, Any] = {}
@@ -91,6 +92,8 @@ class FlowGraph(GraphElementRegistry):
         self.datasets: dict[str, DeclaredDataset] = {}
         self.flows: list[DeclaredFlow] = []
         self.findings: list[Finding] = []
+        self.unparsed: list[JudgedQuery] = []
+        """The flows of statements that Spark cannot parse."""
         self.sql: Callable[[str, Path], None] = lambda _text, _file: None
         self.read_written: Callable[[str, bool], Any] | None = None
         """Returns a table of the pipeline with its rows, in a proof, given its key and whether it is a stream."""

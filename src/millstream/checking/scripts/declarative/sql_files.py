@@ -15,6 +15,7 @@ from millstream.checking.scripts.declarative.flow_graph import DatasetKind, Decl
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.sql_commands import frame_of, is_databricks_command
 from millstream.diagnostics.finding import Severity
+from millstream.diagnostics.judged_query import JudgedQuery
 from millstream.diagnostics.lines import TextLines
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.spark import internals
@@ -35,6 +36,12 @@ _AUTO_CDC = re.compile(r"(?:CREATE\s+FLOW\s+\S+\s+AS\s+)?AUTO\s+CDC\s+INTO\s+(\S
 _STREAMING_TABLE = re.compile(
     r"\bCREATE\s+(?:OR\s+\w+\s+)?(?:(?:PRIVATE|TEMPORARY)\s+)?STREAMING\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?([\w.`]+)",
     re.IGNORECASE,
+)
+# A statement with a query that fills a table or a view.
+_FLOW = re.compile(
+    r"CREATE\s+(?:\w+\s+){0,4}?(?:TABLE|VIEW|FLOW)\s+(?:IF\s+NOT\s+EXISTS\s+)?([\w.`]+)"
+    r".*\b(?:AS\s+(?:SELECT|WITH|FROM)|INSERT\s+INTO)\b",
+    re.IGNORECASE | re.DOTALL,
 )
 _CHANGES = {
     "source": re.compile(r"\bFROM\s+(?:STREAM\b\s*\(?\s*)?([\w.`]+)", re.IGNORECASE),
@@ -129,6 +136,9 @@ class SqlFile:
                 severity = Severity.ERROR if self.graph.project.has_spec else Severity.INFO
                 self.graph.findings.append(build_finding("MS118", message, span, severity=severity, why=why))
                 self._note_name(statement, head)
+                if severity is Severity.INFO and (flow := _FLOW.match(statement.text)):
+                    name, reason = flow[1].replace("`", ""), "Spark cannot parse its statement"
+                    self.graph.unparsed.append(JudgedQuery(name, head, reason))
                 continue
             self._declare(plan, statement, head)
 

@@ -47,6 +47,18 @@ SAME = "CREATE STREAMING TABLE t AS SELECT 1 AS a"
             "CREATE STREAMING TABLE t (CONSTRAINT c EXPECT (a > 1), CONSTRAINT d EXPECT (a < 9)) COMMENT 'x'",
             "CREATE STREAMING TABLE t COMMENT 'x'",
         ),
+        (
+            "CREATE LIVE TABLE t (a INT COMMENT 'x)',\nb DECIMAL(4, 2)) USING DELTA LOCATION '/t' AS\nSELECT 1, 2",
+            "CREATE TABLE t USING DELTA AS SELECT 1, 2",
+        ),
+        (
+            "CREATE INCREMENTAL LIVE TABLE t (a INT) LOCATION '/t' COMMENT 'x' AS --y\nSELECT 'LOCATION' AS b",
+            "CREATE STREAMING TABLE t (a INT) COMMENT 'x' AS --y SELECT 'LOCATION' AS b",
+        ),
+        (
+            "CREATE LIVE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1)) AS SELECT 1 AS a",
+            "CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1)) AS SELECT 1 AS a",
+        ),
         ("SELECT 'CREATE LIVE TABLE t'", "SELECT 'CREATE LIVE TABLE t'"),
         (SAME, SAME),
     ],
