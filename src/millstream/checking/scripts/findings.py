@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 # Findings that would be rules if the script had a spec, so a comment can allow them too.
 ALLOWABLE = frozenset({"MS113", "MS115", "MS116", "MS117", "MS119"})
 
-
 # Why a query finds no checkpoint after a restart, by whether the session has a folder for checkpoints.
 _NEW_CHECKPOINT = {
     False: "Spark creates a temporary checkpoint for this run",
@@ -244,7 +243,8 @@ def describe_unknown(doubt: Doubt, recording: Recording) -> Finding:
     if dependent:
         queries = f"{_joined_names(dependent)} cannot be checked"
     elif _has_assumed_columns(doubt, recording):
-        queries = "the check assumes that it has the columns that the script uses"
+        subject = "what comes of it" if doubt.what.startswith(("module ", "name ")) else "it"
+        queries = f"the check assumes that {subject} has the columns that the script uses"
     else:
         queries = "code that uses this cannot be checked"
     message = f"{doubt.message or f'{doubt.what} is not known here'}: {queries}".replace(MARK, "…")

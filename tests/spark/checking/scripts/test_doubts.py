@@ -83,9 +83,13 @@ def test_a_script_that_starts_nothing_says_so(spark: SparkSession, tmp_path: Pat
 def test_a_name_of_a_notebook_is_said(spark: SparkSession, tmp_path: Path) -> None:
     text = 'place = dbutils.widgets.get("place")\nspark.range(3).show()\ndisplay(spark.range(1))\n'
 
-    messages = [finding.message for finding in checked(spark, tmp_path, text).findings]
+    findings = checked(spark, tmp_path, text).findings
 
-    assert messages == [
+    assert (
+        findings[0].why
+        == "notebooks and pipelines of a platform define this name, and a check does not have it"
+    )
+    assert [finding.message for finding in findings] == [
         "name dbutils is not known here: code that uses this cannot be checked",
         "name display is not known here: code that uses this cannot be checked",
         "the script starts no streaming query",

@@ -374,7 +374,7 @@ def _missing(error: BaseException, path: Path, recording: Recording) -> Doubt | 
     if isinstance(error, NameError) and (
         error.name in (*NOTEBOOK, *_OF_SHELL) or str(error.name).startswith(_GIVEN_BY_FABRIC)
     ):
-        reason = "notebooks define this name, and scripts do not have it"
+        reason = "notebooks and pipelines of a platform define this name, and a check does not have it"
         return Doubt(f"name {error.name}", reason, error_span(error, path))
     if isinstance(error, NameError) and any(
         doubt.what.startswith(NOTEBOOK_DOUBT) for doubt in recording.doubts
