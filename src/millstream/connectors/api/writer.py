@@ -14,6 +14,7 @@ from millstream.diagnostics.failure import CheckpointMismatch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
@@ -105,6 +106,19 @@ class Writer(BatchLedger, ABC):
     @abstractmethod
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write one batch. Writing the same batch id again changes nothing, if the kind guarantees that."""
+
+    @property
+    def accepts_rows(self) -> bool:
+        """Whether `write_rows` can write the batches of this sink. Asked after `open`."""
+        return False
+
+    def write_rows(self, rows: pa.Table, batch_id: int) -> WriteResult:
+        """Write one batch as `write` does, whose rows are in the driver's memory. Called only if `accepts_rows`.
+
+        `rows` has the columns of `open`, with the types that Spark gives them in Arrow.
+        """
+        # Not abstract, because most kinds write only what Spark computes.
+        raise NotImplementedError
 
     def flow(self, rows: DataFrame) -> DataStreamWriter:
         """Return Spark's writer of a stream without batches, with neither mode nor trigger set.

@@ -269,6 +269,7 @@ class ParquetSink(FilesSink):
 
     kind = "parquet"
     form = "parquet"
+    accepts_rows = True
     codecs = ("none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "zstd")
 
 

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.files import publish
+from millstream.connectors.files.arrow_files import ParquetFiles, count_rows
 from millstream.connectors.files.layouts import COLUMN, ByBatch, FileLayout, RenamedFiles
-from millstream.connectors.files.row_count import count_rows
 from millstream.connectors.files.sink_folder import LocalPlace, SinkFolder, open_folder, require_writable
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -32,6 +35,7 @@ class FilesWriter(Writer):
         self.sink = sink
         self._place: SinkFolder | None = None
         self._layout: FileLayout | None = None
+        self._parquet: ParquetFiles | None = None
 
     @property
     def place(self) -> SinkFolder:
@@ -62,6 +66,8 @@ class FilesWriter(Writer):
             )
         self._layout = self._create_layout(spark)
         self._layout.open()
+        if isinstance(self._place, LocalPlace):
+            self._parquet = ParquetFiles.of(self.sink, spark, schema)
 
     def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:
         """Return the entries of this query in manifests or batch folders."""
@@ -79,12 +85,27 @@ class FilesWriter(Writer):
         """Return whether the batch is committed and all its files are in place."""
         return self.layout.has_batch(batch_id)
 
+    @property
+    def accepts_rows(self) -> bool:
+        """Whether Arrow writes the same files as Spark."""
+        return self._parquet is not None
+
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Write one batch. A committed batch is not written again; only its missing moves are made."""
+        return self._write(lambda home: self._stage(frame, home), batch_id)
+
+    def write_rows(self, rows: pa.Table, batch_id: int) -> WriteResult:
+        """Write one batch whose rows are in the driver's memory, as `write` does."""
+        place, parquet = self.place, self._parquet
+        assert isinstance(place, LocalPlace), "write_rows was called without accepts_rows"
+        assert parquet is not None, "write_rows was called without accepts_rows"
+        return self._write(lambda home: parquet.write(rows, place.root / home), batch_id)
+
+    def _write(self, stage: Callable[[str], None], batch_id: int) -> WriteResult:
         if self.layout.finish(batch_id):
             return WriteResult(is_skipped=True)
         home = publish.staging_folder(self.identity, batch_id)
-        self._stage(frame, home)
+        stage(home)
         files, rows = self._staged_files(home)
         hit_failpoint("files.staged")
         is_first = self.layout.commit(batch_id, home, files, self.note(batch_id))

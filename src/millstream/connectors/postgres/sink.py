@@ -50,6 +50,7 @@ class PostgresSink(Sink):
     modes = frozenset(OutputMode)
     refuses_text = "a NUL character"
     can_roll_back = True
+    accepts_rows = True
     task_packages = ("pgpq", "psycopg", "pyarrow", "pydantic")
 
     url: SecretUrl = Field(examples=["${POSTGRES_URL}"])

@@ -24,6 +24,7 @@ from millstream.connectors.postgres.ledger import Ledger
 from millstream.connectors.postgres.table_reader import range_condition, session_time
 from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.spark.cluster.stored_rows import is_too_large_for_driver
+from millstream.spark.settings import is_local
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -69,12 +70,15 @@ class PostgresWriter(Writer):
         self._table: tables.Table | None = None
         self._wired: tuple[CopyColumn, ...] = ()
         self._replaced: Composed | SQL | None = None
-        self._by_tasks = {"auto": None, "driver": False, "tasks": True}[sink.through]
+        self._by_tasks = sink.through == "tasks"
         self._prefix = f"incoming_{hashlib.sha256(identity.key.encode()).hexdigest()[:8]}_"
         self._epoch = 0
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
         """Create missing tables, check the table, and claim the next epoch."""
+        if self._sink.through == "auto":
+            # On one machine the tasks run in the driver's process, and copying once is cheaper than staging.
+            self._by_tasks = not is_local(str(spark.sparkContext.master))
         columns = self._sink.columns or self._sink.takes(schema.names)
         key, cdc = self._sink.row_key, self._sink.cdc
         for name in (*columns, *key):
@@ -176,11 +180,13 @@ class PostgresWriter(Writer):
         """
         return self._write(lambda: self._collect_rows(frame, batch_id), batch_id)
 
-    def write_rows(self, rows: pa.Table, batch_id: int) -> WriteResult:
-        """Write one batch whose rows are in the driver's memory, with the columns of `open` and Spark's Arrow types.
+    @property
+    def accepts_rows(self) -> bool:
+        """Whether the driver sends the rows, and Spark has nothing to convert before."""
+        return not self._by_tasks and all(column.is_unconverted for column in self._wired)
 
-        Raises as `write` does.
-        """
+    def write_rows(self, rows: pa.Table, batch_id: int) -> WriteResult:
+        """Write one batch whose rows are in the driver's memory. Raises as `write` does."""
         names = [column.name for column in self._wired]
         return self._write(lambda: CopyRows(rows.select(names)), batch_id)
 
@@ -228,10 +234,6 @@ class PostgresWriter(Writer):
 
     def _collect_rows(self, frame: DataFrame, batch_id: int) -> CopyRows | Staging:
         """Return the batch's rows, in the driver's memory or staged by the tasks."""
-        if self._by_tasks is None:
-            # On one machine the tasks run in the driver's process, and copying once is cheaper than staging.
-            master = frame.sparkSession.sparkContext.master or ""
-            self._by_tasks = not master.startswith("local")
         if not self._by_tasks:
             try:
                 return self._collect_in_driver(frame)

@@ -16,9 +16,13 @@ from millstream.engine.delivery.dead_letters import count_rejected
 from millstream.engine.delivery.frame_cache import persisted
 from millstream.engine.delivery.repeated_runs import TaskReruns, reset_metrics
 from millstream.spark import internals
+from millstream.spark.cluster.stored_rows import is_too_large_for_driver
 from millstream.spark.settings import is_local
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from millstream.checkpoint.remote.path import CheckpointPath
@@ -37,6 +41,9 @@ OTHER_ROWS = (
 
 # Why a record became a dead letter, as the page and a metric's label name it.
 MALFORMED, BROKEN = "malformed", "expectation"
+
+COLLECTED = "collected"
+"""The `way` of a sink that wrote a small batch from the driver's memory."""
 
 
 @dataclass
@@ -116,7 +123,9 @@ class Delivery:
         counts_first = self.letters is not None and not all(
             writer.always_executes for writer in missing.values()
         )
-        cached = counts_first or sum(writer.passes for writer in missing.values()) > 1
+        is_read_again = sum(writer.passes for writer in missing.values()) > 1
+        collected = self._collect_small(frame, missing.values()) if is_read_again else None
+        cached = counts_first or (is_read_again and collected is None)
         if reruns is not None:
             run_id = str(self.handle.runId())
             self.notes.may_count_twice = partial(reruns.may_count_twice, run_id, is_cached=cached)
@@ -130,9 +139,12 @@ class Delivery:
             for name, writer in missing.items():
                 writer.reset_metrics = reset
                 began = time.monotonic()
-                # A function that ends with `unpersist()` must not drop this cache: to Spark it has another plan.
-                rows = frame.where("true") if cached and not writer.always_executes else frame
-                result = writer.write(rows, batch_id)
+                if collected is not None:
+                    result = writer.write_rows(collected, batch_id)
+                else:
+                    # A function that ends with `unpersist()` must not drop this cache: to Spark it has another plan.
+                    rows = frame.where("true") if cached and not writer.always_executes else frame
+                    result = writer.write(rows, batch_id)
                 if result.is_skipped:
                     skipping_writers.append(writer)
                 if result.is_spooled:
@@ -144,7 +156,7 @@ class Delivery:
                     sink=name,
                     rows=result.rows,
                     skipped=result.is_skipped,
-                    way=result.way,
+                    way=result.way if collected is None else COLLECTED,
                     seconds=round(time.monotonic() - began, 3),
                 )
             is_unread = all(
@@ -161,6 +173,22 @@ class Delivery:
         self._store_dead_letters(frame, batch_id)
         self._choose_execution(frame, batch_id)
         hit_failpoint("batch.delivered")
+
+    def _collect_small(self, frame: DataFrame, writers: Iterable[Writer]) -> pa.Table | None:
+        """Execute a batch that is expected to be small, and return its rows, if every sink accepts rows.
+
+        Returns None otherwise, and also if the rows are too many for the driver.
+        """
+        is_small = self.generation is not None and self.generation.is_interpreted
+        if not is_small or not all(writer.accepts_rows for writer in writers):
+            return None
+        try:
+            return frame.select("*").toArrow()
+        except Exception as error:
+            if not is_too_large_for_driver(error):
+                raise
+            reset_metrics(frame, self.handle)
+            return None
 
     def _choose_execution(self, frame: DataFrame, batch_id: int) -> None:
         """Choose how the next batch is executed, by the records of this one."""

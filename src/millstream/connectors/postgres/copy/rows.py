@@ -87,6 +87,8 @@ class CopyColumn:
     wire: str
     is_table_type: bool
     """Whether the binary form is that of the table's column."""
+    is_unconverted: bool = False
+    """Whether the expression is the column itself."""
 
 
 def column_type(field: StructField) -> str:
@@ -130,7 +132,11 @@ def _encode_column(field: StructField, column_type: str, full_type: str) -> Copy
             sql, wire = f"CAST({name} AS {cast})", cast
     sent_type, equivalent_types = _WIRE[wire]
     return CopyColumn(
-        field.name, f"{sql} AS {name}", sent_type, column_type in (sent_type, *equivalent_types)
+        field.name,
+        f"{sql} AS {name}",
+        sent_type,
+        is_table_type=column_type in (sent_type, *equivalent_types),
+        is_unconverted=sql == name or kind == "string",
     )
 
 
