@@ -54,9 +54,20 @@ class CheckedQuery(StreamingQuery):
         waits = self._recording.waits[self._waits :]
         is_own = any(wait.query in (None, self._query.number) for wait in waits)
         return (
-            _place(later) == _place(self._query)
+            self._is_at_same_place(later)
             and (is_own or (self._is_in_loop() and not all(wait.is_bounded for wait in waits)))
             and list_sources(later) == list_sources(self._query)
+        )
+
+    def _is_at_same_place(self, later: StartedQuery) -> bool:
+        """Return whether a query is started by the same call, for the same rows and offsets.
+
+        In a loop without an end, the name of the checkpoint may have the time in it.
+        """
+        place, checkpoint = _place(self._query), self._query.checkpoint
+        return place == _place(later) and (
+            checkpoint == later.checkpoint
+            or (bool(checkpoint) and self._is_in_loop() and _is_endless(call_sites.find_loop()))
         )
 
     def _is_in_loop(self) -> bool:
@@ -149,9 +160,13 @@ def _is_bounded(loop: call_sites.Loop | None) -> bool:
     )
 
 
+def _is_endless(loop: call_sites.Loop | None) -> bool:
+    return isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+
+
 def _place(query: StartedQuery) -> tuple[Any, ...]:
-    """Return where a query was started, and where it stores its rows and offsets."""
-    return query.span, query.has_name and query.name, query.target, query.checkpoint
+    """Return where a query was started, its name, and where it stores its rows."""
+    return query.span, query.has_name and query.name, query.target
 
 
 def list_sources(query: StartedQuery) -> set[str | None] | Doubt:
