@@ -18,6 +18,7 @@ from pyspark.sql.conf import RuntimeConfig
 from pyspark.sql.datasource import DataSourceRegistration
 from pyspark.sql.functions import builtin
 from pyspark.sql.types import StructType
+from pyspark.sql.udf import UDFRegistration
 from pyspark.streaming import StreamingContext
 
 from millstream.checking.scripts.interception import call_sites
@@ -96,6 +97,9 @@ class Sessions:
         patches.wrap(RuntimeConfig, "set", self._set)
         patches.wrap(RuntimeConfig, "get", self._get)
         patches.wrap(SparkConf, "get", self._get_submitted)
+        patches.wrap(UDFRegistration, "register", _register_function)
+        for method in ("registerJavaFunction", "registerJavaUDAF"):
+            patches.wrap(UDFRegistration, method, self._register_java_function)
         patches.wrap(
             DataSourceRegistration, "register", lambda _original, _sources, kind: self._register(kind)
         )
@@ -108,6 +112,19 @@ class Sessions:
             self.recording.has_emptied_sources = True
             return original(session, [], schema)
         return original(session, data, schema, *args, **named)
+
+    def _register_java_function(
+        self, original: Any, registration: Any, name: Any, javaClassName: Any, *args: Any, **named: Any  # noqa: N803
+    ) -> None:  # fmt: skip
+        """Register a function of a jar. One whose class is not here gets a stand-in of the same type."""
+        try:
+            original(registration, name, javaClassName, *args, **named)
+        except PySparkException as error:
+            if "load class" not in str(error):
+                raise
+            doubt = Doubt(f"the class {javaClassName}", "its jar is not here", call_sites.current_span())
+            stand_in = Absent(self.recording.doubt(doubt))
+            registration.register(name, stand_in, next(iter((*args, *named.values())), None))
 
     def _await_context(self, *args: Any) -> bool:
         """Note that the script waits, which keeps its queries running too."""
@@ -284,6 +301,15 @@ def _has_stand_in(rows: Any) -> bool:
 def _describe_setting(key: str) -> Doubt:
     span = call_sites.current_span()
     return Doubt(f"the setting {key}", "it is set when the script is submitted, not in the script", span)
+
+
+def _register_function(original: Any, registration: Any, name: Any, f: Any, returnType: Any = None) -> Any:  # noqa: N803
+    """Register a function. One that is not known returns texts, as a function of Python does by default."""
+    if isinstance(f, Absent):
+        kind = None if isinstance(returnType, Absent) else returnType
+        original(registration, str(name), lambda *_args, **_named: None, kind)
+        return f
+    return original(registration, name, f, returnType)
 
 
 def _window(original: Any, time_column: Any, *args: Any, **named: Any) -> Any:
