@@ -10,7 +10,9 @@ from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING
 
+from millstream.analysis.python.batch_names import BatchNames
 from millstream.analysis.python.foreach_batch_visitor import BatchFunctionFacts, HelperFile
+from millstream.analysis.python.method_calls import is_static, name_methods
 from millstream.analysis.python.parsing import parse_or_none
 from millstream.analysis.query.plan_model import BatchCode
 from millstream.diagnostics.finding import Span
@@ -99,7 +101,7 @@ def read_source(
     function, parent = definition
     spans = functools.partial(_build_span, file, text.splitlines())
     parameters = [node.arg for node in (*function.args.posonlyargs, *function.args.args)]
-    if isinstance(parent, ast.ClassDef) and not _is_static(function):
+    if isinstance(parent, ast.ClassDef) and not is_static(function):
         parameters = parameters[1:]
     facts = BatchCode("a lambda" if isinstance(function, ast.Lambda) else name, spans(function))
     if name == "open" and isinstance(parent, ast.ClassDef):
@@ -111,8 +113,8 @@ def read_source(
     helpers = _list_helpers(tree)
     files = _add_other_functions(helpers, tree, others, display)
     batch_id = parameters[1] if len(parameters) > 1 else ""
-    visitor = BatchFunctionFacts(parameters[0], batch_id, helpers, spans, files=files)
-    return visitor.of(function, facts)
+    names = BatchNames(parameters[0], helpers)
+    return BatchFunctionFacts(names, batch_id, spans, files=files).of(function, facts)
 
 
 def _list_other_functions(function: object, file: str) -> dict[str, CodeType]:
@@ -152,7 +154,8 @@ def _add_other_functions(
 
 
 def _list_helpers(tree: ast.Module) -> dict[str, ast.FunctionDef]:
-    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    """Return the functions and methods of a file by their names. The file's calls of its methods get these names."""
+    return name_methods(tree) | {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def _find_function(tree: ast.AST, line: int, name: str) -> tuple[Function, ast.AST] | None:
@@ -180,11 +183,6 @@ def _find_first_line(function: Function) -> int:
 
 def _get_name(function: Function) -> str:
     return "<lambda>" if isinstance(function, ast.Lambda) else function.name
-
-
-def _is_static(function: Function) -> bool:
-    decorators = getattr(function, "decorator_list", [])
-    return any(isinstance(decorator, ast.Name) and decorator.id == "staticmethod" for decorator in decorators)
 
 
 def _find_use_of_both(function: Function, names: list[str], spans: Callable[[ast.AST], Span]) -> Span | None:

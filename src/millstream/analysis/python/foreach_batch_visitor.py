@@ -1,4 +1,4 @@
-"""Read a foreachBatch function statement by statement: the names of the batch, and their uses."""
+"""Read a foreachBatch function statement by statement: what it does with the batch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from millstream.analysis.python.batch_id import BatchIdUses
+from millstream.analysis.python.batch_names import ASKING, COLLECT, BatchNames, list_parameters, walk_body
 from millstream.analysis.python.call_chain import (
-    GLUE_CONVERSIONS,
     KEEP_ALL_ROWS,
     LOG_FUNCTIONS,
     PERSIST,
@@ -38,18 +38,8 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Span
 
 _EXIT_FUNCTIONS = frozenset({"exit", "_exit", "quit", "abort", "kill", "stop"})
-_COLLECT = frozenset({"collect", "toPandas", "toArrow", "toLocalIterator"})
-# Results of an action that are rows in the driver: what is made of them does not compute the batch again.
-_TAKEN = _COLLECT | {"first", "head", "take", "tail"}
-# Functions of Python whose result is no DataFrame.
-_FIGURES = frozenset({"len", "int", "float", "str", "bool", "min", "max", "sum", "round"})
-# Attributes of a DataFrame that are none.
-_ATTRIBUTES = frozenset({"columns", "dtypes", "schema", "isStreaming", "storageLevel"})
-_SESSION = "sparkSession"
 # Connections of AWS Glue whose rows replace those of the same key.
 _REPLACED_BY_KEY = frozenset({"dynamodb"})
-# An action that only asks about a batch. Without its result the rows are written nevertheless.
-_ASKING = frozenset({"count"})
 _MAX_DEPTH = 3
 
 
@@ -63,26 +53,12 @@ class HelperFile:
 
 @dataclass
 class BatchFunctionFacts:
-    """Facts about a function with the parameters `frame` (the batch) and `batch_id`."""
+    """Facts about a function whose parameter `names.frame` is the batch, and `batch_id` its number."""
 
-    frame: str
+    names: BatchNames
     batch_id: str
-    helpers: Mapping[str, ast.FunctionDef]
     spans: Callable[[ast.AST], Span]
     depth: int = 0
-    frames: set[str] = field(default_factory=set)
-    """Names of the batch, or of DataFrames derived from it."""
-    full_batches: set[str] = field(default_factory=set)
-    """Names in `frames` that contain every row of the batch."""
-    sessions: set[str] = field(default_factory=set)
-    """Names of the batch's own session, or of an unknown one."""
-    figures: set[str] = field(default_factory=set)
-    """Names of what is known about the batch: its count, its columns, or a model that is trained with it."""
-    taken: set[str] = field(default_factory=set)
-    """Names in `frames` whose rows an action has taken into the driver."""
-    own_sessions: set[str] = field(default_factory=set)
-    """Names of the batch's own session."""
-    is_opaque: bool = False
     has_collected: bool = False
     """True if the function takes rows of the batch into the driver, or gets such a row."""
     changing: set[str] = field(default_factory=set)
@@ -91,8 +67,6 @@ class BatchFunctionFacts:
     """True if the function is a helper that is not called in every batch with rows."""
     guarded: set[int] = field(default_factory=set)
     """The `id()` of calls that do not run in every batch with rows."""
-    rows: set[str] = field(default_factory=set)
-    """Names of rows that a loop over the collected batch takes, and of parts of them."""
     files: Mapping[int, HelperFile] = field(default_factory=dict)
     """The files of helpers that are in another one, by their `id()`."""
 
@@ -101,22 +75,17 @@ class BatchFunctionFacts:
         body: Sequence[ast.stmt] = (
             [ast.Expr(function.body)] if isinstance(function, ast.Lambda) else function.body
         )
-        self.frames = {self.frame} if self.frame else set()
-        self.full_batches = set(self.frames)
-        self._track_names(body)
-        about_batch = self.frames | self.figures
+        self.names.track(body)
+        about_batch = self.names.frames | self.names.figures
         self.guarded = find_guarded_calls(body, about_batch)
         calls = [
-            CallChain.of(node)
-            for statement in body
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Call)
+            CallChain.of(node) for node in walk_body(body, self.names.frames) if isinstance(node, ast.Call)
         ]
-        self.has_collected |= any(self._is_on_batch(call) and _COLLECT & {*call.names} for call in calls)
+        self.has_collected |= any(self.names.is_on_batch(call) and COLLECT & {*call.names} for call in calls)
         helpers_facts = [
             helper_facts for call in calls if (helper_facts := self._read_helper(call)) is not None
         ]
-        uses = BatchIdUses(self.batch_id, frozenset(about_batch), self.helpers).read(body)
+        uses = BatchIdUses(self.batch_id, frozenset(about_batch), self.names.helpers).read(body)
         writes = [
             replace(write, has_batch_id=uses.is_in_write(call))
             for call in calls
@@ -129,7 +98,7 @@ class BatchFunctionFacts:
             or any(node.recognises_repeats for node in helpers_facts),
             writes=(*writes, *(helper_write for node in helpers_facts for helper_write in node.writes)),
             actions=tuple(find_longest_path(body, self._list_actions)),
-            is_persisted=any(self._is_on_batch(call) and PERSIST & {*call.names} for call in calls)
+            is_persisted=any(self.names.is_on_batch(call) and PERSIST & {*call.names} for call in calls)
             or any(node.is_persisted for node in helpers_facts),
             swallowing_clauses=(
                 *self._find_swallowed(body),
@@ -140,108 +109,27 @@ class BatchFunctionFacts:
                 *(span for node in helpers_facts for span in node.collected),
             ),
             outer_session_views=tuple(self._find_outer_views(calls)),
-            is_opaque=self.is_opaque or any(node.is_opaque for node in helpers_facts),
+            is_opaque=self.names.is_passed_on or any(node.is_opaque for node in helpers_facts),
         )
 
     @property
     def _local_names(self) -> set[str]:
         """The names whose values may differ from batch to batch."""
-        return self.sessions | self.frames | self.changing | {self.frame, self.batch_id}
-
-    def _track_names(self, body: Sequence[ast.stmt]) -> None:
-        """Find the names of the batch, in the order of the lines."""
-        for statement in body:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                    for target in targets:
-                        self._track_assignment(target, node.value)
-                if isinstance(node, ast.Call):
-                    self._track_call(CallChain.of(node))
-                if isinstance(node, ast.For):
-                    call = CallChain.of(node.iter)
-                    if {call.root, *call.positional} & (self.frames | self.rows):
-                        self.rows |= {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-
-    def _track_assignment(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Tuple):
-            is_pairwise = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
-            for position, part in enumerate(target.elts):
-                self._track_assignment(
-                    part, value.elts[position] if is_pairwise and isinstance(value, ast.Tuple) else value
-                )
-        if not isinstance(target, ast.Name):
-            return
-        call = CallChain.of(value)
-        self.sessions.add(target.id)
-        if call.root in self.rows:
-            self.rows.add(target.id)
-        sources = {call.root, *self._list_arguments(call)} & self.frames
-        is_frame = self._is_of_batch(call) or bool({*self._list_arguments(call)} & self.frames)
-        is_taken = bool(_TAKEN & {*call.names}) or (bool(sources) and sources <= self.taken)
-        keeps_all_rows = call.root in self.full_batches and set(call.names) <= KEEP_ALL_ROWS
-        for names, is_one in (
-            (self.own_sessions, call.root in self.frames and call.names[-1:] == (_SESSION,)),
-            (self.figures, bool(sources or call.root in self.figures) and _is_figure(call)),
-            (self.frames, is_frame and not _is_figure(call)),
-            (self.taken, is_frame and is_taken),
-            (self.full_batches, is_frame and keeps_all_rows),
-        ):
-            (names.add if is_one else names.discard)(target.id)
-
-    def _list_arguments(self, call: CallChain) -> Iterator[str]:
-        """Yield the names among the arguments of a call, and of helpers' calls that are its arguments."""
-        yield from call.positional
-        if not call.names and call.root in self.helpers and isinstance(call.node, ast.Call):
-            for argument in call.node.args:
-                yield from self._list_arguments(CallChain.of(argument))
-
-    def _track_call(self, call: CallChain) -> None:
-        """Mark the function as opaque if the batch is passed to another file's code, or to a function per row."""
-        is_passed_on = any(name in self.frames for name in call.positional)
-        if (
-            is_passed_on
-            and not call.names
-            and call.root not in self.helpers
-            and call.root not in LOG_FUNCTIONS
-        ):
-            self.is_opaque = True
-        is_read = (
-            is_merge(call) or find_glue_format(call) is not None or GLUE_CONVERSIONS & {*call.names[-1:]}
-        )
-        if is_passed_on and call.names and call.root not in self.frames and not is_read:
-            self.is_opaque = True
-        if self._is_on_batch(call) and {"foreach", "foreachPartition", "transform"} & {*call.names}:
-            self.is_opaque = True
-
-    def _is_on_batch(self, call: CallChain) -> bool:
-        """Return whether methods are called on the batch, or on what a function of this file makes of it."""
-        is_of_helper = bool(call.names) and call.root in self.helpers
-        return self._is_of_batch(call) or (
-            is_of_helper and any(name in self.frames for name in call.first_arguments)
-        )
-
-    def _is_of_batch(self, call: CallChain) -> bool:
-        """Return whether a chain begins with the batch, or with a query in its session, which can read its views."""
-        if call.root in self.frames and _SESSION not in call.names:
-            return True
-        if call.root not in self.frames | self.own_sessions:
-            return False
-        names = call.names[call.names.index(_SESSION) + 1 :] if _SESSION in call.names else call.names
-        return names[:1] in (("sql",), ("table",))
+        names = self.names
+        return names.sessions | names.frames | self.changing | {names.frame, self.batch_id}
 
     def _is_action(self, call: CallChain) -> bool:
         """Return whether a call processes every row of the batch."""
-        if self._is_on_batch(call):
+        if self.names.is_on_batch(call):
             # A few rows at most: whether the batch has any.
             is_look = call.names[:1] == ("limit",) and len(call.names) == 2 and not find_write_format(call)
-            return call.executes and call.root not in self.taken and not is_look
+            return call.executes and call.root not in self.names.taken and not is_look
         is_write = is_merge(call) or find_glue_format(call) is not None
-        return is_write and any(name in self.frames - self.taken for name in call.positional)
+        return is_write and any(name in self.names.frames - self.names.taken for name in call.positional)
 
     def _find_write(self, call: CallChain) -> BatchWrite | None:
         """Return the write of a call, if it is one."""
-        if self._is_on_batch(call) and (format_name := find_write_format(call)) is not None:
+        if self.names.is_on_batch(call) and (format_name := find_write_format(call)) is not None:
             is_unguarded = id(call.node) not in self.guarded and not self.is_guarded
             is_refusing = is_unguarded and fails_if_exists(call)
             has_one_target = has_fixed_target(call, self._local_names)
@@ -254,40 +142,40 @@ class BatchFunctionFacts:
                 ignores_existing=is_unguarded and ignores_if_exists(call) and has_one_target,
             )
         glue_format = find_glue_format(call)
-        if glue_format is not None and any(name in self.frames for name in call.positional):
+        if glue_format is not None and any(name in self.names.frames for name in call.positional):
             return BatchWrite(glue_format, glue_format not in _REPLACED_BY_KEY, self.spans(call.node))
         return None
 
     def _read_helper(self, call: CallChain) -> BatchCode | None:
         """Read a function of the project that gets the batch, or a row of it, as an argument."""
-        function = self.helpers.get(call.root) if not call.names else None
-        is_passed_on = any(name in self.frames for name in call.positional)
-        if function is None or not (is_passed_on or self.rows & {*call.positional}):
+        function = self.names.helpers.get(call.root) if not call.names else None
+        is_passed_on = any(name in self.names.frames for name in call.positional)
+        if function is None or not (is_passed_on or self.names.rows & {*call.positional}):
             return None
         if self.depth == _MAX_DEPTH:
             return BatchCode(function.name, is_opaque=is_passed_on)
-        parameters = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+        parameters = list_parameters(function)
         bindings = dict(zip(parameters, call.positional, strict=False)) | call.keywords
         frame_parameter = next(
-            (name for name, argument_name in bindings.items() if argument_name in self.frames), None
+            (name for name, argument_name in bindings.items() if argument_name in self.names.frames), None
         )
         batch_id_parameter = next(
             (name for name, argument_name in bindings.items() if argument_name == self.batch_id), ""
         )
-        row_parameters = {name for name, argument_name in bindings.items() if argument_name in self.rows}
+        row_parameters = {
+            name for name, argument_name in bindings.items() if argument_name in self.names.rows
+        }
         if frame_parameter is None and not row_parameters:
             return BatchCode(function.name, is_opaque=is_passed_on)
-        file = self.files.get(id(function), HelperFile(self.helpers, self.spans))
+        file = self.files.get(id(function), HelperFile(self.names.helpers, self.spans))
         visitor = BatchFunctionFacts(
-            frame_parameter or "",
+            BatchNames(frame_parameter or "", file.helpers, row_parameters),
             batch_id_parameter,
-            file.helpers,
             file.spans,
             self.depth + 1,
             has_collected=self.has_collected,
             changing=find_changing_parameters(parameters, call, self._local_names),
             is_guarded=self.is_guarded or id(call.node) in self.guarded,
-            rows=row_parameters,
             files=self.files,
         )
         return visitor.of(function, BatchCode(function.name))
@@ -300,7 +188,7 @@ class BatchFunctionFacts:
                 helper_facts = self._read_helper(call)
                 if helper_facts is None:
                     spans += [self.spans(child)] if self._is_action(call) else []
-                elif {*call.positional} & self.frames - self.taken:
+                elif {*call.positional} & self.names.frames - self.names.taken:
                     spans += helper_facts.actions
         return spans
 
@@ -314,24 +202,24 @@ class BatchFunctionFacts:
         """Return whether a statement writes the batch or passes it on."""
         calls = [CallChain.of(node) for node in ast.walk(statement) if isinstance(node, ast.Call)]
         return any(
-            (self._is_action(call) and not _ASKING & {*call.names[-1:]})
+            (self._is_action(call) and not ASKING & {*call.names[-1:]})
             or {"foreach", "foreachPartition"} & {*call.names}
-            or (not call.names and not self._only_reads(call) and {*call.positional} & self.frames)
+            or (not call.names and not self._only_reads(call) and {*call.positional} & self.names.frames)
             or (self.has_collected and (writes_rows(call) or self._passes_rows(call)))
             for call in calls
         )
 
     def _only_reads(self, call: CallChain) -> bool:
         """Return whether a function logs its arguments, or is one of Python's that does nothing with them."""
-        is_of_python = call.root in READING_FUNCTIONS and call.root not in self.helpers
+        is_of_python = call.root in READING_FUNCTIONS and call.root not in self.names.helpers
         return is_of_python or call.root in LOG_FUNCTIONS
 
     def _passes_rows(self, call: CallChain) -> bool:
         """Return whether a call gives a row to a function of the same file that writes it."""
-        function = self.helpers.get(call.root) if not call.names else None
+        function = self.names.helpers.get(call.root) if not call.names else None
         return (
             function is not None
-            and bool(self.rows & {*call.positional})
+            and bool(self.names.rows & {*call.positional})
             and any(
                 writes_rows(CallChain.of(node)) for node in ast.walk(function) if isinstance(node, ast.Call)
             )
@@ -346,9 +234,11 @@ class BatchFunctionFacts:
                 call = CallChain.of(node)
                 if (call.names[-1] if call.names else call.root) in _EXIT_FUNCTIONS:
                     return True
-                if (call.root in self.frames and call.executes) or {*call.positional} & self.frames:
+                if (call.root in self.names.frames and call.executes) or {
+                    *call.positional
+                } & self.names.frames:
                     return True
-                if {*call.positional} & self.rows and (
+                if {*call.positional} & self.names.rows and (
                     call.names[-1] if call.names else ""
                 ) not in LOG_FUNCTIONS:
                     # The rows go elsewhere.
@@ -359,32 +249,24 @@ class BatchFunctionFacts:
         """Yield calls that collect every row of the batch in the driver."""
         for call in calls:
             is_collect = call.names and call.names[-1] in ("collect", "toPandas", "toArrow")
-            if is_collect and call.root in self.full_batches and set(call.names[:-1]) <= KEEP_ALL_ROWS:
+            if is_collect and call.root in self.names.full_batches and set(call.names[:-1]) <= KEEP_ALL_ROWS:
                 yield self.spans(call.node)
 
     def _find_outer_views(self, calls: Sequence[CallChain]) -> Iterator[tuple[str, Span]]:
         """Yield temporary views of the batch that another session reads."""
+        names = self.names
         views = {
             name
             for call in calls
-            if self._is_on_batch(call)
+            if self.names.is_on_batch(call)
             and call.names
             and call.names[-1] in VIEWS
             and (name := get_string_argument(call.node))
         }
         for call in calls:
-            is_other_session = call.root not in self.frames | self.sessions | {self.frame, self.batch_id}
+            is_other_session = call.root not in names.frames | names.sessions | {names.frame, self.batch_id}
             if is_other_session and call.root and call.names in (("sql",), ("table",)):
                 text = get_string_argument(call.node) or ""
                 for name in sorted(views):
                     if re.search(rf"\b{re.escape(name)}\b", text):
                         yield name, self.spans(call.node)
-
-
-def _is_figure(call: CallChain) -> bool:
-    """Return whether what is taken from a batch is a number, a text, its columns or a model, and no DataFrame."""
-    if not call.names:
-        return call.root in _FIGURES
-    if isinstance(call.node, ast.Attribute):
-        return call.names[-1] in _ATTRIBUTES or "fit" in call.names
-    return call.names[-1] in ("isEmpty", "fit") or (call.executes and call.names[-1] in _ASKING)
