@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         ("%sql SELECT 1", 'spark.sql("""SELECT 1""")'),
         ("%%bash\nrm -rf x", "# %%bash\n# rm -rf x"),
         ("frame.show?\nc = 3", "pass  # frame.show?\nc = 3"),
+        ("!rm -rf {x}/* y", "__millstream_delete__(['{x}/*', 'y'])"),
+        ("!rm -f a b-r/c", "pass  # !rm -f a b-r/c"),
         ("rest = 7 % 3\nif x:\n    !echo", "rest = 7 % 3\nif x:\n    pass  # !echo"),
     ],
 )

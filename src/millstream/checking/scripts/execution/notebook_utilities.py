@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # How the doubt about a notebook begins.
 NOTEBOOK_DOUBT = "notebook "
+# A Python name in a command of the shell.
+_NAME = re.compile(r"\{(\w+)\}|\$(\w+)")
 
 
 def run_notebook(recording: Recording, skipped: SkippedStatements, name: str) -> None:
@@ -39,6 +42,15 @@ def run_notebook(recording: Recording, skipped: SkippedStatements, name: str) ->
                     exec(code, names)  # noqa: S102 - the purpose of the check
     finally:
         names["__file__"] = outer
+
+
+def delete_folders(recording: Recording, paths: list[str]) -> None:
+    """Note the folders that a cell deletes by a command of the shell, which may have Python names in it."""
+    names = sys._getframe(1).f_globals
+    for path in paths:
+        value = _NAME.sub(lambda name: str(names.get(name[1] or name[2], name[0])), path)
+        folder = value.strip("\"'").removesuffix("/*")
+        recording.deletions.append((folder, call_sites.current_span()))
 
 
 class NotebookUtilities:

@@ -31,10 +31,11 @@ from millstream.checking.scripts.execution.module_search import (
 from millstream.checking.scripts.execution.notebook_utilities import (
     NOTEBOOK_DOUBT,
     NotebookUtilities,
+    delete_folders,
     run_notebook,
 )
 from millstream.checking.scripts.execution.skipped_statements import Role, SkippedStatements
-from millstream.checking.scripts.execution.source_files import RUN, read_cells
+from millstream.checking.scripts.execution.source_files import DELETE, RUN, read_cells
 from millstream.checking.scripts.interception import absent, call_sites
 from millstream.checking.scripts.interception.absent import Absent, expected
 from millstream.checking.scripts.interception.audit_hook import RefusedCall
@@ -157,6 +158,7 @@ class Retries:
             if name.startswith("name ")
         }
         names[RUN] = partial(run_notebook, recording, self.skipped)
+        names[DELETE] = partial(delete_folders, recording)
         for function in sorted(self.assumed.functions):
             session.udf.register(function, lambda *_args, **_named: None, "string")
         if self.folder is not None:

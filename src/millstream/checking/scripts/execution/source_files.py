@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # The name by which a notebook runs another one.
 RUN = "__millstream_run__"
+# The function that is called for folders that a command of the shell deletes.
+DELETE = "__millstream_delete__"
 
 # How Databricks and Microsoft Fabric begin each cell of a notebook that they export as Python.
 _CELL = re.compile(r"# COMMAND -{10}|# (?:PARAMETERS )?CELL \*{10}")
@@ -30,6 +32,7 @@ _SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
 # Commands that IPython takes for magic also without a '%', if they are no Python.
 _AUTOMAGIC = re.compile(r"\s*(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze|update)\b")
 _ASSIGNED_SQL = re.compile(r"(\s*\w+\s*=\s*)%sql\b")
+_SHELL_DELETION = re.compile(r"(\s*)!\s*(?:sudo\s+)?rm\s+(?:-\S+\s+)*-\w*[rR]\w*\s+(?:-\S+\s+)*([^|;&#>]+)")
 _ASSIGNED_SHELL = re.compile(r"(\s*[\w, ]+=\s*)[!%]")
 
 
@@ -163,6 +166,8 @@ def _line_magic(line: str) -> str:
         return f"{run[1]}{RUN}({run[2]!r})"
     if assigned := _ASSIGNED_SHELL.match(line):
         return f"{assigned[1]}None"
+    if deletion := _SHELL_DELETION.match(line):
+        return f"{deletion[1]}{DELETE}({deletion[2].split()!r})"
     if shell := _SHELL.match(line):
         return f"{shell[1]}pass  # {line.strip()}"
     if _AUTOMAGIC.match(line):
