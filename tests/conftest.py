@@ -40,24 +40,26 @@ if "MILLSTREAM_EVENTS" not in os.environ:
     os.environ.setdefault("JDK_JAVA_OPTIONS", " ".join((PLAIN_JVM, *INTERPRETED_JVM)))
 
 
-# Folders in the order in which their files are given to the workers: those first that start no JVM, beside which
+# Folders and files in the order in which the workers get them: those first that start no JVM, beside which
 # `make test` creates the archive of classes for the others; then those that wait or start processes of their own,
 # beside which others compute; and the many small files last, so that all workers end together.
 ORDER = (
-    "unit", "meta", "pipeline", "cli",
-    "proof", "acceptance", "cluster", "recovery", "examples", "conformance", "kafka", "devstack", "spark", "page",
+    "unit", "meta", "pipeline", "cli", "proof", "acceptance", "cluster/test_s3_checkpoints.py", "cluster", "recovery",
+    "examples", "conformance", "kafka", "devstack", "spark/restarts", "spark/testing", "spark", "page",
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files of long tests first; with `--no-loadscope-reorder` the workers get them in this order."""
     here = Path(__file__).parent
+    places = [here / place for place in ORDER]
 
     def rank(item: pytest.Item) -> int:
-        folder = item.path.relative_to(here).parts[0] if here in item.path.parents else ""
-        return ORDER.index(folder) if folder in ORDER else len(ORDER)
+        path = item.path
+        return next((rank for rank, place in enumerate(places) if path.is_relative_to(place)), len(places))
 
-    items.sort(key=rank)
+    ranks = {path: rank(item) for path, item in {item.path: item for item in items}.items()}
+    items.sort(key=lambda item: ranks[item.path])
 
 
 HADOOP_LEFT_OUT = r"^(yarn|dfs|mapreduce|fs\.s3a|fs\.azure|fs\.abfs|hadoop\.security|hadoop\.http|ipc)\."
