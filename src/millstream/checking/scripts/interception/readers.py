@@ -50,6 +50,8 @@ _NEEDED = {
 
 # The three columns that a change data feed adds to the columns of its table.
 _CHANGES = "_change_type string, _commit_version bigint, _commit_timestamp timestamp"
+# Options that say where files are. A frame without rows is read elsewhere.
+_PLACES = frozenset({"path", "paths", "basepath"})
 
 
 @dataclass
@@ -249,9 +251,7 @@ class ReaderPatch:
         if rows is not None:
             return rows
         self.recording.has_emptied_sources = True
-        options = {
-            key: value for key, value in settings.options.items() if key.lower() not in ("path", "paths")
-        }
+        options = {key: value for key, value in settings.options.items() if key.lower() not in _PLACES}
         kind = settings.format if settings.format in EMPTY_AS_ITSELF else "json"
         # The JVM's reader bypasses the replaced methods, because this is not a read of the script.
         reader = (
