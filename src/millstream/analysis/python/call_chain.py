@@ -31,8 +31,8 @@ KEEP_ALL_ROWS = PERSIST | {
 _FORMATS = frozenset({*spark_formats.FILE_METHODS, "jdbc"})
 # Spark's own file formats, and Delta; a write without a format uses Parquet.
 _FILE_FORMATS = spark_formats.WRITABLE_FILES | {"", spark_formats.DELTA}
-# The position of the mode among the arguments of `jdbc`: url, table, mode, properties.
-_JDBC_MODE_POSITION = 3
+# The positions of the mode among the arguments of a write, from 0: `parquet(path, mode)`, `save(path, format, mode)`.
+_MODE_POSITIONS = {"parquet": 1, "json": 1, "csv": 1, "orc": 1, "save": 2, "saveAsTable": 2, "jdbc": 2}
 _WRITE_METHODS = _FORMATS | {
     "save",
     "saveAsTable",
@@ -150,6 +150,9 @@ def find_write_format(call: CallChain) -> str | None:
     if not {"write", "writeTo"} & {*call.names[:-1]} or call.names[-1] not in _WRITE_METHODS:
         return None
     formats = [str(value).lower() for method, value in call.spoken if method == "format"]
+    arguments = call.node.args if isinstance(call.node, ast.Call) else []
+    if call.names[-1] in ("save", "saveAsTable"):
+        formats += [str(node.value).lower() for node in arguments[1:2] if isinstance(node, ast.Constant)]
     return formats[-1] if formats else call.names[-1] if call.names[-1] in _FORMATS else ""
 
 
@@ -169,16 +172,9 @@ def is_append(call: CallChain) -> bool:
     if "options" in call.names and find_write_format(call) in _KEYED_FORMATS:
         # The options, which are read from elsewhere, may name the key.
         return False
-    modes = [str(value).lower() for method, value in call.spoken if method == "mode"]
-    if call.names[-1] == "jdbc" and not modes:
-        # jdbc(url, table, mode, …)
-        modes = [
-            str(value)
-            for method, value in call.spoken
-            if method == "jdbc" and value in ("append", "overwrite")
-        ]
-    if modes:
-        return modes[-1] == "append"
+    mode = _find_mode(call)
+    if mode:
+        return mode == "append"
     if call.names[-1] == "insertInto":
         return ("overwrite", True) not in call.spoken and ("insertInto", True) not in call.spoken
     return call.names[-1] == "append" or find_write_format(call) == spark_formats.KAFKA
@@ -195,18 +191,33 @@ def fails_if_exists(call: CallChain) -> bool:
         or call.names[-1] == "insertInto"
     ):
         return False
-    modes = [value for method, value in call.spoken if method in ("mode", "jdbc")]
-    if "mode" in call.names or any(key == "mode" for key in call.keywords):
-        return any(str(value).lower() in ("error", "errorifexists") for value in modes)
-    return call.names[-1] != "jdbc" or len(call.positional) < _JDBC_MODE_POSITION
+    mode = _find_mode(call)
+    return mode is None or mode in ("error", "errorifexists")
 
 
 def ignores_if_exists(call: CallChain) -> bool:
     """Return whether a write does nothing if its target exists. A write of no rows creates the target only."""
-    modes = [str(value).lower() for method, value in call.spoken if method == "mode"]
     return (
-        find_write_format(call) is not None and modes[-1:] == ["ignore"] and ("limit", 0) not in call.spoken
+        find_write_format(call) is not None
+        and _find_mode(call) == "ignore"
+        and ("limit", 0) not in call.spoken
     )
+
+
+def _find_mode(call: CallChain) -> str | None:
+    """Return the mode of a write in lower case, "" if it is not a constant, `None` if the write gives none."""
+    modes: list[ast.expr] = []
+    node: ast.AST = call.node
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            position = 0 if name == "mode" else _MODE_POSITIONS.get(name, len(node.args))
+            modes += node.args[position : position + 1]
+            modes += [keyword.value for keyword in node.keywords if keyword.arg in ("mode", "saveMode")]
+        node = node.func if isinstance(node, ast.Call) else node.value
+    if not modes:
+        return None
+    return str(modes[0].value).lower() if isinstance(modes[0], ast.Constant) else ""
 
 
 def has_fixed_target(call: CallChain, local: Collection[str]) -> bool:
