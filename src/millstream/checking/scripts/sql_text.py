@@ -41,6 +41,15 @@ _AFTER_TABLE = frozenset(
 )
 
 
+def name_view(table: str) -> str:
+    """Return the name of the temporary view for a table: of the same length as the table's last part, and in ASCII.
+
+    Spark refuses views with other letters. Each of them becomes one of ASCII, so that different names stay different.
+    """
+    name = re.sub(r"\W", "_", table.rpartition(".")[2]) if "." in table else table
+    return re.sub(r"[^\x00-\x7f]", lambda letter: chr(ord("a") + ord(letter[0]) % 26), name)
+
+
 def with_view(text: str, name: str, view: str) -> str:
     """Return an SQL text with a view in place of a table's name."""
     if view == name:

@@ -16,7 +16,7 @@ from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.placeholders import Unknown, is_frame
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.interception.spark_formats import FILES, short_name
-from millstream.checking.scripts.sql_text import find_aliases, with_view, without_reader
+from millstream.checking.scripts.sql_text import find_aliases, name_view, with_view, without_reader
 from millstream.connectors import spark_formats
 from millstream.spark import internals
 
@@ -160,7 +160,7 @@ class Statements:
             frame = None if name.lower() in cte_names else self._frame(session, name, streaming=streaming)
             # A temporary view of a pipeline may be a stream.
             streams = streams or (frame is not None and is_frame(frame) and bool(frame.isStreaming))
-            view = re.sub(r"\W", "_", name.rpartition(".")[2]) if "." in name else name
+            view = name_view(name)
             if isinstance(frame, Unknown | Absent):
                 doubt, probes[view] = doubt or frame.doubt, frame if type(frame) is Unknown else None
             elif frame is None:
