@@ -82,6 +82,16 @@ def _is_null(expression: Expression, names: Collection[str]) -> bool:
     )
 
 
+def _has_null_elements(explode: Expression, names: Collection[str]) -> bool:
+    """Return whether each element of an array that is written out is NULL if the columns of these names are."""
+    return any(
+        array.function == "array"
+        and bool(array.inputs)
+        and all(_is_null(child, names) for child in array.inputs)
+        for array in explode.inputs
+    )
+
+
 def _list_decoded_names(query: PlannedQuery) -> frozenset[str]:
     """Return the names of columns that are NULL in the row of an invalid message."""
     names: set[str] = set()
@@ -90,6 +100,9 @@ def _list_decoded_names(query: PlannedQuery) -> frozenset[str]:
             # A count is not NULL.
             continue
         for expression in operator.expressions:
+            if expression.function in _EXPLODES and _has_null_elements(expression, names):
+                inner = {column.name for child in operator.inputs for column in child.columns}
+                names |= {column.name for column in operator.columns} - inner
             if expression.function != "alias" or not expression.inputs:
                 continue
             name = expression.settings.get("name", "")
