@@ -32,7 +32,8 @@ _FORMATS = frozenset({*spark_formats.FILE_METHODS, "jdbc"})
 # Spark's own file formats, and Delta; a write without a format uses Parquet.
 _FILE_FORMATS = spark_formats.WRITABLE_FILES | {"", spark_formats.DELTA}
 # The positions of the mode among the arguments of a write, from 0: `parquet(path, mode)`, `save(path, format, mode)`.
-_MODE_POSITIONS = {"parquet": 1, "json": 1, "csv": 1, "orc": 1, "save": 2, "saveAsTable": 2, "jdbc": 2}
+_MODE_POSITIONS = {name: 1 for name in spark_formats.FILE_METHODS if name not in ("text", "xml")}
+_MODE_POSITIONS |= {"save": 2, "saveAsTable": 2, "jdbc": 2}
 _WRITE_METHODS = _FORMATS | {
     "save",
     "saveAsTable",
