@@ -30,13 +30,13 @@ from confluent_kafka import cimpl
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.audit_hook import Audit, RefusedCall
+from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.recording import Doubt, WaitCall
 from millstream.checking.scripts.local_files import find_copied_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.recording import Recording
 
 # A script that sleeps more often than this waits for its queries in a loop.
@@ -333,9 +333,7 @@ def as_python_runs(path: Path, args: list[str]) -> Iterator[Printed]:
         try:
             yield quiet
         finally:
-            for thread in set(threading.enumerate()) - threads:
-                if not thread.daemon:
-                    thread.join(LONGEST_JOIN)
+            _end_threads(threads)
             sys.argv, sys.path[:], sys.dont_write_bytecode = argv, search, bytecode
             os.chdir(folder)
             os.environ.clear()
@@ -346,6 +344,23 @@ def as_python_runs(path: Path, args: list[str]) -> Iterator[Printed]:
                 if file and call_sites.is_user_file(file):
                     del sys.modules[name]
             sys.modules["__main__"] = before["__main__"]
+
+
+def _end_threads(others: set[threading.Thread]) -> None:
+    """Wait for the threads that a script has left. They start no more, so that a chain of timers ends."""
+    start = threading.Thread.start
+
+    def start_another(thread: threading.Thread) -> None:
+        if threading.current_thread() in others:
+            start(thread)
+
+    with Patches() as patches:
+        patches.set(threading.Thread, "start", start_another)
+        for thread in set(threading.enumerate()) - others:
+            if not thread.daemon:
+                thread.join(LONGEST_JOIN)
+            if isinstance(thread, threading.Timer):
+                thread.cancel()
 
 
 @contextlib.contextmanager
