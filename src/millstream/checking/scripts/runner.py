@@ -35,16 +35,12 @@ from millstream.checking.scripts.interception.absent import FOR_EACH_BATCH, Abse
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.readers import ReaderPatch
 from millstream.checking.scripts.interception.recording import Doubt, Recording
-from millstream.checking.scripts.interception.sandbox import (
-    ScriptSandbox,
-    WaitReached,
-    as_python_runs,
-    time_limit,
-)
+from millstream.checking.scripts.interception.sandbox import ScriptSandbox, WaitReached
 from millstream.checking.scripts.interception.sessions import Sessions
 from millstream.checking.scripts.interception.sql_commands import Statements
 from millstream.checking.scripts.interception.streaming_query import QueryManager
 from millstream.checking.scripts.interception.writers import WriterPatch
+from millstream.checking.scripts.script_process import as_python_runs, time_limit
 from millstream.checking.syntax_check import EXPORTS, is_notebook
 
 if TYPE_CHECKING:

@@ -32,12 +32,7 @@ from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt, Recording, StartedQuery
-from millstream.checking.scripts.interception.sandbox import (
-    Printed,
-    WaitReached,
-    as_python_runs,
-    time_limit,
-)
+from millstream.checking.scripts.interception.sandbox import WaitReached
 from millstream.checking.scripts.interception.spark_formats import short_name
 from millstream.checking.scripts.runner import (
     MOST_RUNS,
@@ -47,6 +42,7 @@ from millstream.checking.scripts.runner import (
     ScriptRun,
     intercept_spark,
 )
+from millstream.checking.scripts.script_process import Printed, as_python_runs, time_limit
 from millstream.connectors import spark_formats
 from millstream.diagnostics.finding import Severity
 from millstream.diagnostics.judged_query import JudgedQuery

@@ -5,10 +5,8 @@ from __future__ import annotations
 import _posixsubprocess
 import atexit
 import builtins
-import contextlib
 import functools
 import io
-import logging
 import os
 import shutil
 import signal
@@ -19,7 +17,6 @@ import tempfile
 import threading
 import time
 import uuid
-import warnings
 from collections import Counter
 from pathlib import Path
 from types import FunctionType, MethodType
@@ -30,20 +27,17 @@ from confluent_kafka import cimpl
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.audit_hook import Audit, RefusedCall
-from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.recording import Doubt, WaitCall
 from millstream.checking.scripts.local_files import find_copied_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.recording import Recording
 
 # A script that sleeps more often than this waits for its queries in a loop.
 MOST_SLEEPS = 200
-
-# Seconds to wait at the script's end for each of its threads.
-LONGEST_JOIN = 5.0
 
 # Functions that change files, with their first parameters. None stands for a parameter that is not changed.
 _CHANGES: dict[str, tuple[str | None, ...]] = {
@@ -291,107 +285,3 @@ def _folder_descriptor(parameter: str, kwargs: dict[str, Any]) -> int | None:
 
 def _without_opener(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in kwargs.items() if key != "opener"}
-
-
-class _KeptBytes(io.BytesIO):
-    """What a script prints, which stays readable after the script closes its output."""
-
-    def close(self) -> None:
-        """Stay open."""
-
-
-class Printed(io.TextIOWrapper):
-    """The output of a script, with the methods of Python's own: `sys.stdout.reconfigure(encoding="utf-8")`."""
-
-    def __init__(self) -> None:
-        self._bytes = _KeptBytes()
-        super().__init__(self._bytes, encoding="utf-8", errors="replace", write_through=True)
-
-    def getvalue(self) -> str:
-        """Return what was printed."""
-        return self._bytes.getvalue().decode("utf-8", errors="replace")
-
-
-@contextlib.contextmanager
-def as_python_runs(path: Path, args: list[str]) -> Iterator[Printed]:
-    """Set up the process as `python path args…` does, and restore it afterwards. Yields what the script prints."""
-    before = dict(sys.modules)
-    argv, search, folder, variables = sys.argv, list(sys.path), Path.cwd(), dict(os.environ)
-    bytecode, root = sys.dont_write_bytecode, logging.getLogger()
-    handlers, level, disabled = list(root.handlers), root.level, logging.root.manager.disable
-    threads = set(threading.enumerate())
-    sys.argv, sys.dont_write_bytecode = [str(path), *args], True
-    sys.path.insert(0, str(path.parent.resolve()))
-    quiet = Printed()
-    with (
-        contextlib.redirect_stdout(quiet),
-        contextlib.redirect_stderr(quiet),
-        warnings.catch_warnings(),
-        _restored_signals(),
-    ):
-        warnings.simplefilter("ignore")
-        try:
-            yield quiet
-        finally:
-            _end_threads(threads)
-            sys.argv, sys.path[:], sys.dont_write_bytecode = argv, search, bytecode
-            os.chdir(folder)
-            os.environ.clear()
-            os.environ.update(variables)
-            root.handlers[:], root.level, logging.root.manager.disable = handlers, level, disabled
-            for name in set(sys.modules) - set(before):
-                file = getattr(sys.modules[name], "__file__", None)
-                if file and call_sites.is_user_file(file):
-                    del sys.modules[name]
-            sys.modules["__main__"] = before["__main__"]
-
-
-def _end_threads(others: set[threading.Thread]) -> None:
-    """Wait for the threads that a script has left. They start no more, so that a chain of timers ends."""
-    start = threading.Thread.start
-
-    def start_another(thread: threading.Thread) -> None:
-        if threading.current_thread() in others:
-            start(thread)
-
-    with Patches() as patches:
-        patches.set(threading.Thread, "start", start_another)
-        for thread in set(threading.enumerate()) - others:
-            if not thread.daemon:
-                thread.join(LONGEST_JOIN)
-            if isinstance(thread, threading.Timer):
-                thread.cancel()
-
-
-@contextlib.contextmanager
-def _restored_signals() -> Iterator[None]:
-    """Restore the process's signal handlers afterwards."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-    before = {kind: signal.getsignal(kind) for kind in kinds}
-    try:
-        yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `WaitReached` in this thread if the block runs longer than `seconds`."""
-    ended = threading.Event()
-    thread = threading.get_ident()
-
-    def watch(wait: Callable[[float], bool]) -> None:
-        if not wait(seconds):
-            import ctypes  # noqa: PLC0415 - needed only for a script that does not end
-
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(WaitReached))
-
-    threading.Thread(target=watch, args=(ended.wait,), daemon=True).start()
-    try:
-        yield
-    finally:
-        ended.set()

@@ -8,14 +8,12 @@ import os
 import sqlite3
 import stat
 import tempfile
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import MagicMock
 
 import pytest
 
-from millstream.checking.scripts.interception import sandbox
 from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.recording import Recording, StartedQuery
@@ -289,22 +287,3 @@ def test_a_file_by_its_path_in_a_container_is_the_one_of_the_project(run: Run, f
 def test_a_file_that_no_project_has_is_missing(run: Run, folder: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"/opt/app/settings\.json"):
         run('open("/opt/app/settings.json")', Recording(project=folder))
-
-
-@pytest.mark.parametrize("interval", [0.05, 3600], ids=["short", "an-hour"])
-def test_timers_that_start_each_other_end_with_the_script(
-    interval: float, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandbox, "LONGEST_JOIN", 0.5)
-    before, rounds = set(threading.enumerate()), []
-    code = (
-        "def send():\n    rounds.append(1)\n    len(rounds) < 20 and start()\n"
-        f"def start():\n    threading.Timer({interval}, send).start()\nstart()"
-    )
-
-    with sandbox.as_python_runs(folder / "job.py", []):
-        exec(code, {"threading": threading, "rounds": rounds})
-    for thread in set(threading.enumerate()) - before:
-        thread.join()
-
-    assert len(rounds) == (1 if interval < 1 else 0)
