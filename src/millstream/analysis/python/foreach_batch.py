@@ -10,8 +10,8 @@ from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING
 
-from millstream.analysis.python.batch_names import BatchNames
 from millstream.analysis.python.foreach_batch_visitor import BatchFunctionFacts, HelperFile
+from millstream.analysis.python.frame_names import FrameNames
 from millstream.analysis.python.method_calls import is_static, name_methods
 from millstream.analysis.python.parsing import parse_or_none
 from millstream.analysis.query.plan_model import BatchCode
@@ -113,7 +113,7 @@ def read_source(
     helpers = _list_helpers(tree)
     files = _add_other_functions(helpers, tree, others, display)
     batch_id = parameters[1] if len(parameters) > 1 else ""
-    names = BatchNames(parameters[0], helpers)
+    names = FrameNames(parameters[0], helpers)
     return BatchFunctionFacts(names, batch_id, spans, files=files).of(function, facts)
 
 

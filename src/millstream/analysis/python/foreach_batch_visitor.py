@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from millstream.analysis.python.batch_id import BatchIdUses
-from millstream.analysis.python.batch_names import ASKING, COLLECT, BatchNames, list_parameters, walk_body
 from millstream.analysis.python.call_chain import (
     KEEP_ALL_ROWS,
     LOG_FUNCTIONS,
@@ -28,6 +27,7 @@ from millstream.analysis.python.call_chain import (
     writes_rows,
 )
 from millstream.analysis.python.execution_paths import find_longest_path
+from millstream.analysis.python.frame_names import ASKING, COLLECT, FrameNames, list_parameters, walk_body
 from millstream.analysis.python.guarded_calls import find_guarded_calls
 from millstream.analysis.python.swallowed_failures import list_hiding_clauses
 from millstream.analysis.query.plan_model import BatchCode, BatchWrite
@@ -55,7 +55,7 @@ class HelperFile:
 class BatchFunctionFacts:
     """Facts about a function whose parameter `names.frame` is the batch, and `batch_id` its number."""
 
-    names: BatchNames
+    names: FrameNames
     batch_id: str
     spans: Callable[[ast.AST], Span]
     depth: int = 0
@@ -169,7 +169,7 @@ class BatchFunctionFacts:
             return BatchCode(function.name, is_opaque=is_passed_on)
         file = self.files.get(id(function), HelperFile(self.names.helpers, self.spans))
         visitor = BatchFunctionFacts(
-            BatchNames(frame_parameter or "", file.helpers, row_parameters),
+            FrameNames(frame_parameter or "", file.helpers, row_parameters),
             batch_id_parameter,
             file.spans,
             self.depth + 1,

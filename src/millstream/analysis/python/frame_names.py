@@ -31,7 +31,7 @@ _SESSION = "sparkSession"
 
 
 @dataclass
-class BatchNames:
+class FrameNames:
     """The names in a function that has the batch as its parameter `frame`, `""` if it has rows of it only."""
 
     frame: str
