@@ -105,3 +105,23 @@ CREATE OR REFRESH STREAMING TABLE tickets (
     checked = check_project_at(spark, tmp_path / "tickets.sql")
 
     assert warnings(checked) == ([] if is_refusing else [("MS553", "tickets")])
+
+
+def test_an_expectation_may_stand_above_a_table_whose_name_has_a_catalog_of_the_settings(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    text = """
+catalog = spark.conf.get("own.catalog")
+
+@dp.expect_or_drop("known", "id IS NOT NULL")
+@dp.table(name=f"{catalog}.bronze.copied")
+def copied():
+    return spark.readStream.format("rate").load().selectExpr("value AS id", "timestamp AS at")
+
+@dp.table
+def read():
+    return spark.readStream.table(f"{catalog}.bronze.copied").select("nothing")
+"""
+    (finding,) = (one for one in check_python(spark, tmp_path, text).findings if one.code == "MS118")
+
+    assert "flow 'read': A column" in finding.message
