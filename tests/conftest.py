@@ -45,7 +45,7 @@ if "MILLSTREAM_EVENTS" not in os.environ:
 # beside which others compute; and the many small files last, so that all workers end together.
 ORDER = (
     "unit", "meta", "pipeline", "cli", "proof", "acceptance", "cluster/test_s3_checkpoints.py", "cluster", "recovery",
-    "examples", "conformance", "kafka", "devstack", "spark", "page",
+    "examples", "conformance", "kafka", "devstack", "spark/restarts", "spark/testing", "spark", "page",
 )  # fmt: skip
 
 
