@@ -8,7 +8,7 @@ from millstream.analysis.explain.plan_steps import list_steps
 from millstream.analysis.query.nondeterminism import is_stateful
 from millstream.analysis.query.phrasing import describe_operator, format_duration, join_quoted, join_words
 from millstream.analysis.query.plan_model import Aggregate, Join, Read, WatermarkOperator
-from millstream.spark.streaming.code_generation import choose_code_generation, describe_code_generation
+from millstream.spark.streaming.code_generation import FEW_ROWS, describe_code_generation
 from millstream.spec.expectation import Otherwise
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.output_mode import OutputMode
@@ -166,11 +166,10 @@ def describe_small_batch(pipeline: Pipeline, name: str) -> list[str]:
     """Describe what is done in another way for batches of few rows."""
     entry = pipeline.queries[name]
     sentences = [] if pipeline.trigger(name).flows else [describe_code_generation(pipeline.spark)]
-    follows_rows = bool(sentences) and choose_code_generation(pipeline.spark) is not None
-    if follows_rows and len(entry.to) > 1 and all(target.sink.accepts_rows for target in entry.to):
+    if sentences and len(entry.to) > 1 and all(target.sink.accepts_rows for target in entry.to):
         sentences.append(
-            "the rows of that next batch are computed once and collected, and the sinks take them from there, "
-            "unless a sink needs Spark for a type, a setting or a file system"
+            f"after a batch of up to {FEW_ROWS:,} records, the rows of the next one are computed once and collected, "
+            "and the sinks take them from there, unless a sink needs Spark for a type, a setting or a file system"
         )
     for target in entry.to:
         if text := target.sink.small_batches(entry.output_mode):

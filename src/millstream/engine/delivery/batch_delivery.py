@@ -179,7 +179,7 @@ class Delivery:
 
         Returns None otherwise, and also if the rows are too many for the driver.
         """
-        is_small = self.generation is not None and self.generation.is_interpreted
+        is_small = self.generation is not None and self.generation.is_small
         if not is_small or not all(writer.accepts_rows for writer in writers):
             return None
         try:

@@ -28,19 +28,23 @@ class CodeGeneration:
 
     sources: tuple[str, ...] = ()
     """The sources whose records count."""
-    is_interpreted: bool = False
-    """Whether the next batch is interpreted."""
+    follows_rows: bool = True
+    """False if the spec's own settings choose between interpreted plans and generated code."""
+    is_small: bool = False
+    """Whether the next batch is expected to be small."""
     _former: dict[str, str | None] = field(default_factory=dict)
 
     def follow(self, session: SparkSession, rows: int) -> bool:
-        """Choose for the next batch by the rows that the last one has read; return whether the choice has changed.
+        """Choose for the next batch by the rows that the last one has read; return whether the settings have changed.
 
         `session` is the query's own, which a batch sees.
         """
         is_small = rows <= FEW_ROWS
-        if is_small is self.is_interpreted:
+        if is_small is self.is_small:
             return False
-        self.is_interpreted = is_small
+        self.is_small = is_small
+        if not self.follows_rows:
+            return False
         if is_small:
             self._former = {key: session.conf.get(key, None) for key in INTERPRETED}
         _apply(session, INTERPRETED if is_small else self._former)
@@ -49,7 +53,7 @@ class CodeGeneration:
 
 def describe_code_generation(settings: Mapping[str, object]) -> str:
     """Return a sentence about the choice for `run -v` and `explain`."""
-    if choose_code_generation(settings) is None:
+    if not choose_code_generation(settings).follows_rows:
         return "Spark generates code as spark.sql.codegen.* of the spec says"
     return (
         f"after a batch of up to {FEW_ROWS:,} records, Spark interprets the plan of the next one; after a larger one "
@@ -57,12 +61,10 @@ def describe_code_generation(settings: Mapping[str, object]) -> str:
     )
 
 
-def choose_code_generation(
-    settings: Mapping[str, object], sources: Iterable[str] = ()
-) -> CodeGeneration | None:
-    """Return the choice for a start of a query of these sources, or None if the spec's own settings choose."""
+def choose_code_generation(settings: Mapping[str, object], sources: Iterable[str] = ()) -> CodeGeneration:
+    """Return the choice for a start of a query of these sources. The spec's own settings come first."""
     is_chosen = any(key.startswith("spark.sql.codegen.") for key in settings)
-    return None if is_chosen else CodeGeneration(tuple(dict.fromkeys(sources)))
+    return CodeGeneration(tuple(dict.fromkeys(sources)), follows_rows=not is_chosen)
 
 
 def _apply(session: SparkSession, settings: Mapping[str, str | None]) -> None:

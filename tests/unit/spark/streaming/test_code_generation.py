@@ -35,7 +35,6 @@ class Settings:
 def followed(session: Any, *rows: int) -> list[bool]:
     """Whether each batch changed the way of the next one."""
     generation = choose_code_generation({})
-    assert generation is not None
     return [generation.follow(session, count) for count in rows]
 
 
@@ -58,5 +57,9 @@ def test_settings_are_written_only_when_the_way_changes() -> None:
 
 
 @pytest.mark.parametrize("key", [WHOLE_STAGE, FACTORY])
-def test_a_spec_that_chooses_is_left_alone(key: str) -> None:
-    assert choose_code_generation({key: "true"}) is None
+def test_a_spec_that_chooses_is_left_alone_and_its_small_batches_are_known(key: str) -> None:
+    session, generation = Settings(), choose_code_generation({key: "true"})
+    assert not generation.follow(session, 1)
+    assert (generation.is_small, session.values) == (True, {})
+    generation.follow(session, FEW_ROWS + 1)
+    assert not generation.is_small
