@@ -11,7 +11,7 @@ from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING
 
 from millstream.analysis.python.foreach_batch_visitor import BatchFunctionFacts, HelperFile
-from millstream.analysis.python.frame_names import FrameNames
+from millstream.analysis.python.frame_names import FrameNames, list_parameters
 from millstream.analysis.python.method_calls import is_static, name_methods
 from millstream.analysis.python.parsing import parse_or_none
 from millstream.analysis.query.plan_model import BatchCode
@@ -100,7 +100,7 @@ def read_source(
         return None
     function, parent = definition
     spans = functools.partial(_build_span, file, text.splitlines())
-    parameters = [node.arg for node in (*function.args.posonlyargs, *function.args.args)]
+    parameters = list_parameters(function)
     if isinstance(parent, ast.ClassDef) and not is_static(function):
         parameters = parameters[1:]
     facts = BatchCode("a lambda" if isinstance(function, ast.Lambda) else name, spans(function))

@@ -174,7 +174,7 @@ def walk_body(body: Sequence[ast.stmt], frames: Collection[str]) -> Iterator[ast
                 nodes.extend(ast.iter_child_nodes(node))
 
 
-def list_parameters(function: ast.FunctionDef) -> list[str]:
+def list_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[str]:
     """Return the names of a function's positional parameters."""
     return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
 

@@ -183,7 +183,7 @@ class Delivery:
         if not is_small or not all(writer.accepts_rows for writer in writers):
             return None
         try:
-            return frame.select("*").toArrow()
+            return frame.toArrow()
         except Exception as error:
             if not is_too_large_for_driver(error):
                 raise
