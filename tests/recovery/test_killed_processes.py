@@ -29,15 +29,24 @@ sources:
 queries:
   ticks: {trigger: 1 second, to: {console: {}}}
 """
+# Linux kills the JVM with its Python process. On other systems, and if a thread started it, the JVM ends by itself.
+WITHOUT_DEATH_SIGNAL = """
+from millstream.cli.main import main
+from millstream.spark import jvm_launch
+
+jvm_launch.make_parent_death_hook = lambda number: None
+raise SystemExit(main(["run", "--json"]))
+"""
 # Seconds; an idle machine needs one.
 PATIENCE = 120.0
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """`millstream run` in a session of its own, after its first batch."""
+def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """`millstream run` in a new session, after its first batch; a test may give another command."""
     (tmp_path / "pipeline.yml").write_text(SPEC)
-    command = [str(Path(sys.executable).with_name("millstream")), "run", "--json"]
+    millstream = [str(Path(sys.executable).with_name("millstream")), "run", "--json"]
+    command = getattr(request, "param", millstream)
     with (tmp_path / "err").open("w") as err:
         process = subprocess.Popen(
             command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=err, text=True, start_new_session=True
@@ -108,12 +117,17 @@ def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
     assert emptied(running) == {}
 
 
+@pytest.mark.parametrize(
+    "running",
+    [pytest.param([sys.executable, "-c", WITHOUT_DEATH_SIGNAL], id="no death signal")],
+    indirect=True,
+)
 def test_the_jvm_of_a_killed_driver_is_waited_for_by_the_next_start_and_ends(
     running: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jvm = jvm_of(running)
     checkpoint = tmp_path / ".millstream" / "checkpoints" / "ticks"
-    # Standing still it does not end as fast as it would, as though it were in the middle of a write.
+    # Suspended it does not end as fast as it would, as though it were in the middle of a write.
     os.kill(jvm, signal.SIGSTOP)
     running.kill()
     running.wait(PATIENCE)
