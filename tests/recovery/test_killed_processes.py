@@ -37,6 +37,29 @@ from millstream.spark import jvm_launch
 jvm_launch.make_parent_death_hook = lambda number: None
 raise SystemExit(main(["run", "--json"]))
 """
+# The JVM is killed before the run does this.
+KILLED_FIRST = """
+import {module} as module
+from millstream.cli.main import main
+from millstream.spark import session
+from pyspark import SparkContext
+
+original = module.{name}
+
+def kill_first(*args, **options):
+    session.kill_jvm()
+    # Each open connection fails once. Only a new one is refused, as that to a server that is down.
+    refused = None
+    while not isinstance(refused, ConnectionRefusedError):
+        try:
+            SparkContext._active_spark_context._jvm.System.nanoTime()
+        except Exception as error:
+            refused = error
+    return original(*args, **options)
+
+module.{name} = kill_first
+raise SystemExit(main(["run", "--json"]))
+"""
 # Seconds; an idle machine needs one.
 PATIENCE = 120.0
 
@@ -115,6 +138,34 @@ def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
     assert "Spark's JVM ended during the run" in text
     assert text.count("fix:") == 1, text
     assert emptied(running) == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        pytest.param("millstream.checking.spark_analysis", "analyse_pipeline", id="check"),
+        pytest.param("millstream.engine.streaming_query", "RunningQuery.start", id="start"),
+    ],
+)
+def test_a_jvm_that_is_killed_before_the_first_batch_ends_the_run_too(
+    module: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED_FIRST.format(module=module, name=name)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert ended.returncode == 1, ended.stderr
+    assert "Spark's JVM" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.count("fix:") == 1, ended.stderr
+    assert '"retry"' not in ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -172,21 +172,37 @@ def _run(args: list[str] | None) -> int:
     except click.Abort:
         return 130
     except MillstreamError as failure:
-        click.echo(redact(f"millstream: {failure.what}"), err=True)
-        if failure.fix:
-            click.echo(redact(f"  fix: {failure.fix}"), err=True)
-        if is_verbose():
-            _print_causes(failure)
-        return failure.exit_code
+        return _report(failure)
     except BrokenPipeError:
         return 0
-    except Exception:  # noqa: BLE001 - the one place where a bug in Millstream becomes exit code 70
+    except Exception as error:  # noqa: BLE001 - the one place where a bug in Millstream becomes exit code 70
+        if (lost := _explain_lost_jvm(error)) is not None:
+            return _report(lost)
         click.echo(
             "millstream: this is a bug in Millstream, not in your pipeline; please report it:", err=True
         )
         click.echo(redact(traceback.format_exc()), err=True)
         return DEFECT
     return result if isinstance(result, int) else 0
+
+
+def _explain_lost_jvm(error: Exception) -> MillstreamError | None:
+    """Return what to report if the command failed because its JVM has ended. Imports nothing if it has had none."""
+    session = sys.modules.get("millstream.spark.session")
+    lost: MillstreamError | None = session.explain_lost_jvm(error) if session is not None else None
+    if lost is not None:
+        lost.__cause__ = error
+    return lost
+
+
+def _report(failure: MillstreamError) -> int:
+    """Print a failure with its fix, and return its exit code."""
+    click.echo(redact(f"millstream: {failure.what}"), err=True)
+    if failure.fix:
+        click.echo(redact(f"  fix: {failure.fix}"), err=True)
+    if is_verbose():
+        _print_causes(failure)
+    return failure.exit_code
 
 
 def _print_causes(failure: BaseException) -> None:

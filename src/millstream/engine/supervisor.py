@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from millstream.diagnostics.failure import RESTART, CheckpointError, InvalidInput, MillstreamError
 from millstream.engine.failure_classifier import COMMITTED_ELSEWHERE, FailureKind, QueryFailure, classify
 from millstream.engine.failure_place import locate_failure
+from millstream.spark.session import explain_lost_jvm
 
 if TYPE_CHECKING:
     from millstream.engine.events.event_bus import EventBus
@@ -188,6 +189,9 @@ class Supervisor:
         try:
             watched.query.start()
         except (MillstreamError, PySparkException, Py4JJavaError, OSError) as error:
+            # Without its JVM no query can start again, and Py4J's error is one of the connection, as of a server.
+            if (lost := explain_lost_jvm(error)) is not None:
+                raise lost from error
             # A remote file system that is away is an exception of Java's, which PySpark does not translate.
             self._handle_failure(watched, classify(None, error))
         else:

@@ -13,11 +13,11 @@ import sys
 import threading
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.checkpoint.private_folder import is_private, make_private
 from millstream.checkpoint.remote.file_system import set_file_system
-from millstream.diagnostics.failure import NotReady
+from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.spark import cache_folder, cds_archive, internals, jvm_launch, settings
 from millstream.spark.cluster import code_archive
 from millstream.spark.cluster.hadoop_file_system import HadoopFileSystem
@@ -39,9 +39,18 @@ NOTHING: Mapping[str, object] = MappingProxyType({})
 
 # How long Python waits at its end for the JVM to close its files, in seconds.
 FAREWELL = 10.0
+# A JVM that is killed closes its connections some time before it has ended, in seconds.
+_DEATH = 5.0
+
+
+class _Jvm(NamedTuple):
+    process: subprocess.Popen[bytes]
+    private: Path
+    log: Path
+
 
 _applied: list[Setting] = []
-_running: list[tuple[subprocess.Popen[bytes], Path]] = []
+_running: list[_Jvm] = []
 
 
 def open_session(name: str, conf: Mapping[str, object] = NOTHING, log: Path | None = None) -> SparkSession:
@@ -82,20 +91,44 @@ def shut_down_jvm(patience: float = FAREWELL) -> bool:
 
     Returns False if it had to be killed or failed. A second call does nothing.
     """
-    return all(_end_jvm(*_running.pop(), patience) for _ in tuple(_running))
+    return all(_end_jvm(_running.pop(), patience) for _ in tuple(_running))
 
 
 def kill_jvm() -> None:
     """End the JVM of this process at once."""
-    for process, _ in tuple(_running):
-        process.kill()
+    for jvm in tuple(_running):
+        jvm.process.kill()
+
+
+def explain_lost_jvm(error: BaseException) -> MillstreamError | None:
+    """Return what to report instead of `error` if this process's JVM has ended by itself, or None if it has not."""
+    for jvm in _running:
+        try:
+            code = jvm.process.wait(_DEATH) if _is_of_connection(error) else jvm.process.poll()
+        except subprocess.TimeoutExpired:
+            continue
+        if code is not None:
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            return MillstreamError(
+                f"Spark's JVM {how}",
+                f"see the end of {jvm.log} for the cause; if it names none, the system may have been short of memory",
+            )
+    return None
+
+
+def _is_of_connection(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def stop_session(spark: SparkSession) -> None:
     """Stop a session. Does nothing if its JVM has died."""
     from py4j.protocol import Py4JNetworkError  # noqa: PLC0415 - importing this module must stay cheap
 
-    if not _running or any(process.poll() is None for process, _ in _running):
+    if not _running or any(jvm.process.poll() is None for jvm in _running):
         # A JVM that was just killed does not respond, although the system may still report it alive.
         with contextlib.suppress(ConnectionError, Py4JNetworkError):
             spark.stop()
@@ -116,7 +149,7 @@ def boot_training(flags: Sequence[str], log: Path) -> SparkSession:
 def assemble_archive(flags: Sequence[str], log: Path, patience: float) -> bool:
     """Let a JVM with `flags` write an AOT cache, for at most `patience` seconds. False if it failed."""
     planned = _plan_launch("millstream-training", NOTHING, log)
-    _running.append((jvm_launch.start_jvm(planned, flags).process, planned.private))
+    _running.append(_Jvm(jvm_launch.start_jvm(planned, flags).process, planned.private, planned.log))
     return shut_down_jvm(patience)
 
 
@@ -188,7 +221,7 @@ def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
     gateway = jvm_launch.start_jvm(planned, flags)
     if not _running:
         atexit.register(shut_down_jvm)
-    _running.append((gateway.process, planned.private))
+    _running.append(_Jvm(gateway.process, planned.private, planned.log))
     import pyspark.sql  # noqa: PLC0415 - imported while the JVM boots
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
 
@@ -287,19 +320,19 @@ def _log_file(requested: Path | None) -> Path:
     return path
 
 
-def _end_jvm(process: subprocess.Popen[bytes], private: Path, patience: float) -> bool:
+def _end_jvm(jvm: _Jvm, patience: float) -> bool:
     """Let the JVM end by closing its pipe, then remove its files from disk."""
     internals.disconnect_gateway()
-    if process.stdin:
+    if jvm.process.stdin:
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
+            jvm.process.stdin.close()
     try:
-        process.wait(patience)
+        jvm.process.wait(patience)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    shutil.rmtree(private, ignore_errors=True)
-    return process.returncode == 0
+        jvm.process.kill()
+        jvm.process.wait()
+    shutil.rmtree(jvm.private, ignore_errors=True)
+    return jvm.process.returncode == 0
 
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:
