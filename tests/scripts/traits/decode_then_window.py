@@ -13,9 +13,9 @@ clicks = raw.select(  # warning: [MS553]
     F.from_json(F.col("value").cast("string"), "page STRING, ts TIMESTAMP").alias("d")
 ).select("d.*")
 counts = clicks.withWatermark("ts", "10 minutes").groupBy(F.window("ts", "5 minutes"), "page").count()
-counts.writeStream.outputMode("update").format("console").start()
+counts.writeStream.option("checkpointLocation", "s3a://cp/1").start("s3a://lake/1")
 pages = raw.select(  # warning: [MS553]
     F.from_json(F.col("value").cast("string"), "page STRING, ts TIMESTAMP").alias("d")
 ).select("d.*")
 recent = pages.withWatermark("ts", "10 minutes").groupBy(F.window("ts", "30 seconds", "10 seconds")).count()
-recent.writeStream.outputMode("update").format("console").start().awaitTermination()
+recent.writeStream.option("checkpointLocation", "s3a://cp/2").start("s3a://lake/2").awaitTermination()

@@ -1,4 +1,4 @@
-# judged: 4 of 4
+# judged: 5 of 5
 """A model that is not here adds columns, and messages have a schema that only a registry knows."""
 
 from pyspark.ml import PipelineModel
@@ -15,6 +15,7 @@ trips = topic.select(F.col("value").cast("string").alias("text"), "timestamp")
 scored = model.transform(trips).where("prediction > 3").select("text", "prediction", "probability")
 scored.writeStream.option("checkpointLocation", "/lake/_scored").start("/lake/scored")
 decoded = topic.select(from_avro("value", latest_schema("trips")).alias("trip")).select("trip.*")  # warning: [MS553]
+decoded.writeStream.option("checkpointLocation", "/lake/_trips").start("/lake/trips")
 by_city = decoded.groupBy("city").count()  # warning: [MS202]
 by_city.writeStream.outputMode("update").format("console").start()
 wide = topic.select(F.from_json(F.col("value").cast("string"), latest_schema("wide")).alias("w"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.analysis.query.dropped_nulls import drops_undecoded
 from millstream.analysis.query.throwing_expressions import find_exposed, list_columns, strip_casts
 from millstream.analysis.rule_context import Code, Facts
+from millstream.connectors.spark_formats import STORE_NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +26,10 @@ _NULL_CHECKS = frozenset({"is_not_null", "is_null", "coalesce", "nvl", "try_pars
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
     """Report `from_json`, `from_csv` and `from_avro` of a source's column, in a query that never checks for NULL.
 
-    Conditions on a decoded column, such as `amount > 0`, drop the row of an invalid message too.
+    Conditions on a decoded column, such as `amount > 0`, drop the row of an invalid message too. A query that stores
+    nothing loses nothing: there, only a failure counts.
     """
+    stores_rows = not query.sinks or any(sink.kind not in STORE_NOTHING for sink in query.sinks)
     windowed = {
         id(child)
         for operator in query.walk()
@@ -46,9 +49,10 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         literals = (str(term.value) for term in call.walk() if term.value is not None)
         options = " ".join((call.text, str(call.settings), *literals)).upper()
         is_strict = "FAILFAST" in options or (call.function == "from_avro" and "PERMISSIVE" not in options)
-        if column is None or ("_corrupt_record" in call.type and not is_strict):
+        stores_text = "_corrupt_record" in call.type or "COLUMNNAMEOFCORRUPTRECORD" in options
+        if column is None or (stores_text and not is_strict):
             continue
-        if drops_nulls and not is_strict:
+        if not is_strict and (drops_nulls or not stores_rows):
             continue
         consequence = (
             "and fails at the first invalid message"

@@ -180,8 +180,10 @@ class Expressions:
         stability = stability_of(parsed, inputs)
         if stability is not Stability.STABLE or (parsed.kind in _PLACED and _reads_column(inputs)):
             span = self.place(parsed)
+            if parsed.kind in _DECODERS:
+                settings["options"] = _ask(parsed, "options")
             if parsed.kind == "Cast":
-                settings["evalMode"] = _eval_mode(parsed)
+                settings["evalMode"] = _ask(parsed, "evalMode")
                 if settings["evalMode"] == "TRY":
                     text = text.replace("cast(", "try_cast(", 1)
         expression = Expression(function, text, kind, inputs, column, value, span, settings, stability)
@@ -245,10 +247,10 @@ def _id_or_default(parsed: ParsedExpression) -> int:
     return -1 if parsed.id is None else parsed.id
 
 
-def _eval_mode(parsed: ParsedExpression) -> str:
-    """Return the evaluation mode: ANSI, TRY or LEGACY, or "" if it is not known."""
+def _ask(parsed: ParsedExpression, field: str) -> str:
+    """Return a field that is not in Spark's JSON, such as the evalMode ANSI of a cast; "" if it is not known."""
     try:
-        return str(parsed.java().evalMode().toString())
+        return str(getattr(parsed.java(), field)().toString())
     except (*UNANSWERED, AttributeError, TypeError):
         return ""
 
