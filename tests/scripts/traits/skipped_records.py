@@ -1,5 +1,8 @@
 # judged: 2 of 2
-"""Records that a source skips silently: an error where the sink writes each row once, a warning before a console."""
+"""Records that a source skips silently: an error where the sink writes each row once, a warning before a console.
+
+Nothing is missing from a stream that no query reads.
+"""
 
 from pyspark.sql import SparkSession
 
@@ -9,4 +12,5 @@ ships = kafka.option("subscribe", "ships").option("failOnDataLoss", "false").loa
 ships.writeStream.format("console").start()
 tides = spark.readStream.schema("at TIMESTAMP").option("ignoreMissingFiles", "true").json("in/tides")  # error: [MS504]
 tides.writeStream.option("checkpointLocation", "s3a://lake/cp").toTable("lake.tides")
+kafka.option("subscribe", "unread").option("failOnDataLoss", "false").load().select("value")
 spark.streams.awaitAnyTermination()

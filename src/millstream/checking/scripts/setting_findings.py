@@ -14,6 +14,7 @@ from millstream.checking.scripts.checkpoint_findings import build_rule_finding, 
 from millstream.checking.scripts.execution.spark_version import ANSI
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
+from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.spark_formats import FILES, sink_guarantee
 from millstream.checking.scripts.spark_options import SINKS, SOURCES, find_unknown_option
 from millstream.connectors import registry, spark_formats
@@ -49,9 +50,14 @@ def find_setting_problems(
 
     `readers` are the queries that read each stream.
     """
+    are_known = bool(recording.queries) and not any(isinstance(q.frame, Unknown) for q in recording.queries)
     for source in recording.sources.values():
+        queries = readers.get(source.name, ())
         if source.is_streaming:
-            yield from _source_findings(source, recording, readers.get(source.name, ()))
+            yield from _source_findings(source, recording)
+        # No records are missing from a stream that no query reads.
+        if source.is_streaming and (queries or not are_known):
+            yield from _find_skipped_records(source, queries)
     for query in recording.queries:
         yield from _sink_findings(query)
         yield from _find_missing_partitions(query, recording)
@@ -122,10 +128,23 @@ def _as_field(option: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", option).replace(".", "_").lower()
 
 
-def _source_findings(
-    source: SourceRead, recording: Recording, readers: Sequence[StartedQuery]
-) -> Iterator[Finding]:
+def _find_skipped_records(source: SourceRead, readers: Sequence[StartedQuery]) -> Iterator[Finding]:
     exact = next((query for query in readers if sink_guarantee(query.format)[0] in _ONCE), None)
+    for key, value in source.options.items():
+        skips = "false" if key.lower() == "failondataloss" else "true"
+        if key.lower() in _SKIPPING and value.lower() == skips:
+            yield build_rule_finding(
+                "MS504",
+                f"source '{source.name}': {_SKIPPING[key.lower()]}",
+                source.option_spans.get(key, source.span),
+                severity=Severity.ERROR if exact else Severity.WARNING,
+                why="nothing else reports that they are missing",
+                fix=f"remove the option '{key}'; the query then stops, and the error message names what is missing",
+                query=exact.name if exact else None,
+            )
+
+
+def _source_findings(source: SourceRead, recording: Recording) -> Iterator[Finding]:
     for key, value in source.options.items():
         span = source.option_spans.get(key, source.span)
         near = find_unknown_option(key, SOURCES.get(source.format, (key,)), source.format)
@@ -135,17 +154,6 @@ def _source_findings(
                 f"Spark's {source.format} source does not know the option '{key}', and ignores it",
                 span,
                 fix=f"write '{near}'" if near else "remove it",
-            )
-        skips = "false" if key.lower() == "failondataloss" else "true"
-        if key.lower() in _SKIPPING and value.lower() == skips:
-            yield build_rule_finding(
-                "MS504",
-                f"source '{source.name}': {_SKIPPING[key.lower()]}",
-                span,
-                severity=Severity.ERROR if exact else Severity.WARNING,
-                why="nothing else reports that they are missing",
-                fix=f"remove the option '{key}'; the query then stops, and the error message names what is missing",
-                query=exact.name if exact else None,
             )
         if source.format == "kafka" and key.lower() == "startingoffsets" and not _is_offsets(value):
             yield build_rule_finding(

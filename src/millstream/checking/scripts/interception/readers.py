@@ -288,7 +288,7 @@ class ReaderPatch:
         options = {**settings.options, **({"path": place} if place else {})}
         name = self.recording.name_source(base_name, settings.format, options)
         read = SourceRead(
-            name, settings.format, options, span, streaming, settings.schema is not None, settings.spans
+            name, settings.format, options, span, streaming, settings.schema is not None, dict(settings.spans)
         )
         self.recording.sources.setdefault(name, read)
         return name
