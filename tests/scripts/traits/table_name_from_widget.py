@@ -5,6 +5,7 @@ source.writeStream.option("checkpointLocation", "/mnt/cp/a").toTable(f"{table}.c
 files = (
     spark.readStream.format("cloudFiles")
     .option("cloudFiles.format", "json")
+    .option("clodFiles.includeExistingFiles", "false")  # warning: [MS501]
     .schema("user STRING, ts TIMESTAMP")
     .load("/mnt/landing")
 )

@@ -86,6 +86,9 @@ def find_unknown_option(key: str, known: tuple[str, ...], kind: str) -> str | No
     lower = {option.lower(): option for option in known}
     if kind == "kafka" and _CLIENT.fullmatch(key):
         return f"kafka.{key}"
+    prefix, dot, name = key.partition(".")
+    if kind == "cloudfiles" and dot and get_close_matches(prefix.lower(), ("cloudfiles",), cutoff=0.85):
+        return None if prefix.lower() == "cloudfiles" else f"cloudFiles.{name}"
     if key.lower() in lower or "." in key.replace("kafkaConsumer.", "").replace("fetchOffset.", ""):
         return None
     near = get_close_matches(key.lower(), lower, n=1, cutoff=0.85)

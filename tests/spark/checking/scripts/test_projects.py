@@ -291,6 +291,16 @@ def test_changes_may_be_in_the_order_of_two_columns(spark: SparkSession, tmp_pat
     assert {query.name: query.reason for query in checked.judged or ()} == {"raw": "", "ships": ""}
 
 
+def test_a_flow_of_changes_may_contain_comments(spark: SparkSession, tmp_path: Path) -> None:
+    flow = FLOW.replace("INTO", "-- latest state; KEYS (none)\nINTO /* one */").format("ships")
+    sql = f"{SOURCE}CREATE STREAMING TABLE ships;\nCREATE FLOW latest -- nightly\nAS {flow}"
+
+    checked = checked_file(spark, tmp_path / "ships.sql", sql)
+
+    assert {str(finding.severity) for finding in checked.findings} == {"info"}
+    assert {query.name: query.reason for query in checked.judged or ()} == {"raw": "", "ships": ""}
+
+
 def test_a_flow_into_a_table_that_no_statement_declares_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -92,6 +92,10 @@ def split_statements(text: str) -> Iterator[Statement]:
         start = piece.end() if piece else stop
 
 
+def _without_comments(text: str) -> str:
+    return _PIECE.sub(lambda piece: " " if piece[0][:2] in ("--", "/*") else piece[0], text)
+
+
 class SqlFile:
     """Registers the statements of SQL files in a graph."""
 
@@ -120,8 +124,9 @@ class SqlFile:
             )
             head = lines.span(file, statement.start, statement.start + len(original.text.partition("\n")[0]))
             self.statements.texts[statement.text] = call_sites.SqlText(head, original.text)
-            if changes := _AUTO_CDC.match(statement.text):
-                self.graph.changes(changes[1].replace("`", ""), head, _read_changes(statement.text))
+            code = _without_comments(statement.text)
+            if changes := _AUTO_CDC.match(code):
+                self.graph.changes(changes[1].replace("`", ""), head, _read_changes(code))
                 continue
             try:
                 plan = internals.parse_plan(self.session, statement.text)
