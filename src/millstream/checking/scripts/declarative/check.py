@@ -9,7 +9,7 @@ import sys
 import time
 import types
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark import pipelines
@@ -25,7 +25,7 @@ from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.error_causes import find_cause
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN, Retries
 from millstream.checking.scripts.execution.script_errors import describe_error
-from millstream.checking.scripts.execution.source_files import open_parts
+from millstream.checking.scripts.execution.source_files import try_open_parts
 from millstream.checking.scripts.findings import check_recording
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import MARK
@@ -63,8 +63,13 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.runner import ScriptPatches
     from millstream.diagnostics.finding import Finding
 
-# What Spark says of rows of Python whose types it cannot find out, as it cannot those of a stand-in.
-_ABOUT_ROWS = ("CANNOT_DETERMINE_TYPE", "CANNOT_INFER_EMPTY_SCHEMA", "CANNOT_INFER_SCHEMA_FOR_TYPE")
+# What Spark says of Python's rows whose types it cannot find out, and of too few arguments, made of unknown columns.
+_ABOUT_ROWS = (
+    "CANNOT_DETERMINE_TYPE",
+    "CANNOT_INFER_EMPTY_SCHEMA",
+    "CANNOT_INFER_SCHEMA_FOR_TYPE",
+    "WRONG_NUM",
+)
 
 
 def check_project(
@@ -110,8 +115,14 @@ def record_project(
     retries = Retries(known_columns, execution=execution.execution if execution else None)
     end = time.monotonic() + MOST_SECONDS
     with contextlib.ExitStack() as opened:
-        # The cells of a notebook are the same files in each run.
-        open_file = cache(lambda file: opened.enter_context(open_parts(file)))
+        # The cells of a notebook are the same files in each run, whose own temporary files do not outlive it.
+        read = {file: try_open_parts(file, opened) for file in project.sources if file.suffix != ".sql"}
+
+        def open_file(file: Path) -> list[CodePart]:
+            if isinstance(parts := read[file], Exception):
+                raise parts
+            return parts
+
         for _ in range(MOST_RUNS):
             recorded, goes_further = _check_once(spark, spec, project, retries, open_file, execution)
             if not goes_further or time.monotonic() > end:
@@ -330,7 +341,7 @@ def _is_only_here(flow: DeclaredFlow, recording: Recording) -> bool:
     error = flow.error
     if error is None:
         return False
-    is_of_rows = isinstance(error, PySparkException) and error.getCondition() in _ABOUT_ROWS
+    is_of_rows = isinstance(error, PySparkException) and str(error.getCondition()).startswith(_ABOUT_ROWS)
     if isinstance(error, PySparkException) and not is_of_rows and MARK not in str(error):
         return False
     return find_cause(error, recording, "") is not None

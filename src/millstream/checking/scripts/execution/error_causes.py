@@ -92,6 +92,7 @@ def find_cause(error: BaseException, recording: Recording, usage: str) -> tuple[
             or find_former_name(raised, recording.spark_version, span)
             or find_later_method(raised, library, recording.spark_version, span)
             or _decoded(raised, recording)
+            or _listed(raised, recording)
             or _unset_variable(raised, frame, named, recording, span)
             or _missing_model(library, span)
             or (_search(named, span) if isinstance(raised, IndexError | ValueError) else None)
@@ -364,6 +365,14 @@ def _decoded(error: BaseException, recording: Recording) -> Doubt | None:
     about = ("UNRESOLVED", "FIELD_NOT_FOUND", "DATATYPE_MISMATCH", "INVALID_EXTRACT", "EVENT_TIME_IS_NOT")
     is_about_columns = isinstance(error, PySparkException) and str(error.getCondition()).startswith(about)
     return recording.decoded[-1] if is_about_columns and recording.decoded else None
+
+
+def _listed(error: BaseException, recording: Recording) -> Doubt | None:
+    """Return the doubt about columns of which the script made a list, if a function got too few arguments."""
+    is_about_number = isinstance(error, PySparkException) and str(error.getCondition()).startswith(
+        "WRONG_NUM"
+    )
+    return recording.listed if is_about_number else None
 
 
 def _missing_model(library: list[FrameType], span: Any) -> Doubt | None:

@@ -76,6 +76,14 @@ def open_parts(path: Path) -> Iterator[list[CodePart]]:
         yield parts
 
 
+def try_open_parts(path: Path, opened: contextlib.ExitStack) -> list[CodePart] | Exception:
+    """Return the code of a file until `opened` is closed, or why it cannot be read."""
+    try:
+        return opened.enter_context(open_parts(path))
+    except (SyntaxError, OSError, ValueError) as error:
+        return error
+
+
 def read_cells(path: Path) -> str:
     """Return the Python code of all cells of a Jupyter notebook."""
     return "\n".join(code for _, code in _read_cells(path))

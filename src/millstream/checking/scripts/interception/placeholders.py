@@ -292,6 +292,7 @@ class _Columns(Absent):
     def __iter__(self) -> Iterator[Any]:
         """Yield the names that are known by now, and the one of the column in place of the others."""
         frame: Unknown = self.__dict__["_unknown"]
+        frame._recording.listed = frame.doubt
         return iter(frame.probe.columns if frame.probe is not None else [self])
 
 

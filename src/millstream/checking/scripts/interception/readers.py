@@ -264,9 +264,11 @@ class ReaderPatch:
             for key, value in options.items():
                 reader = reader.option(key, value)
         frame = DataFrame(reader.load(self.empty), spark)
-        if not str(schema).startswith(PROBE):
-            self.recording.schemas[name] = frame.schema
-        return frame
+        if str(schema).startswith(PROBE):
+            return frame
+        self.recording.schemas[name] = frame.schema
+        # Spark knows a table's columns by the table's name too.
+        return frame.alias(settings.name.rpartition(".")[2].strip("`")) if settings.name else frame
 
     def _read_input(self, spark: Any, name: str, *, streaming: bool) -> DataFrame | None:
         """Return the rows of a source in a proof; None in a check."""
@@ -282,9 +284,8 @@ class ReaderPatch:
 
     def _record_source(self, settings: _ReaderSettings, place: str, *, streaming: bool) -> str:
         """Record a source and return its name."""
-        frame = call_sites.find_user_frame()
         span = call_sites.current_span()
-        base_name = settings.name or call_sites.assigned_name(frame) or settings.format
+        base_name = settings.name or call_sites.assigned_name(call_sites.find_user_frame()) or settings.format
         options = {**settings.options, **({"path": place} if place else {})}
         name = self.recording.name_source(base_name, settings.format, options)
         read = SourceRead(

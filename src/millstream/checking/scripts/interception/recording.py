@@ -162,6 +162,8 @@ class Recording:
     broken_cells: list[BrokenCell] = field(default_factory=list)
     decoded: list[Doubt] = field(default_factory=list)
     """Schemas of messages that are not known. Their columns are those that the script names."""
+    listed: Doubt | None = None
+    """Columns that are not known, of which the script made a list."""
     waits: list[WaitCall] = field(default_factory=list)
     conf: dict[str, str] = field(default_factory=dict)
     """Session settings that the script changed."""
