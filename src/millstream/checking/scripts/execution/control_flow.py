@@ -38,6 +38,8 @@ _TAKING_ROWS = (
 _WRONG_CALL = re.compile(r"\(\) (?:missing|takes|got an unexpected keyword|got multiple values)")
 _QUOTED = re.compile(r"'(\w+)'")
 _NO_ROWS = "sources have no rows in a check, and the script needs a row here"
+# Not a local variable of `take`, in whose frames the cause of an error is looked for.
+_ROW = Doubt("a row of a source", "sources have no rows in a check", None)
 # Methods of Spark that check the columns for a model, which they also do without rows.
 _CHECKS_OF_COLUMNS = re.compile(r"\b(?:transformSchema|SchemaUtils|validateAndTransform\w*)\b")
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,13 +54,12 @@ def install(recording: Recording, patches: Patches) -> None:
 
     In a run in which what is not known is true, a frame without rows has one that is not known.
     """
-    doubt = Doubt("a row of a source", "sources have no rows in a check", None)
 
     def take(name: str, original: Any, frame: DataFrame, *args: Any, **named: Any) -> Any:
         caller = call_sites.find_user_frame()
         if not recording.has_emptied_sources or caller is None:
             return original(frame, *args, **named)
-        note_decision(doubt, caller)
+        note_decision(_ROW, caller)
         recording.has_taken_rows = True
         result = original(frame, *args, **named)
         # PySpark's own methods and libraries need rows of Spark.
@@ -66,8 +67,8 @@ def install(recording: Recording, patches: Patches) -> None:
         if not expected.are_true or not is_own_call or name == "toPandas":
             return result
         result = list(result) if name == "toLocalIterator" else result
-        noted = (each for each in recording.doubts if each.what == doubt.what)
-        known = next(noted, None) or replace(doubt, span=call_sites.current_span())
+        noted = (each for each in recording.doubts if each.what == _ROW.what)
+        known = next(noted, None) or replace(_ROW, span=call_sites.current_span())
         with_row = as_if_with_rows(result, known)
         if with_row is not result:
             recording.doubt(known)
