@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from millstream.connectors import spark_formats
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 PERSIST = frozenset({"persist", "cache", "checkpoint", "localCheckpoint"})
 LOG_FUNCTIONS = frozenset(
@@ -245,6 +246,42 @@ def find_changing_parameters(parameters: Sequence[str], call: CallChain, local: 
     arguments_by_name = dict(zip(parameters, call.node.args, strict=False))
     arguments_by_name |= {keyword.arg: keyword.value for keyword in call.node.keywords if keyword.arg}
     return {name for name, value in arguments_by_name.items() if _changes(value, local)}
+
+
+def bind_literals(function: ast.FunctionDef, call: CallChain) -> ast.FunctionDef:
+    """Return a function with the literals that a call, or a default, gives its parameters in place of their names."""
+    node, parameters = call.node, function.args
+    if not isinstance(node, ast.Call) or any(isinstance(value, ast.Starred) for value in node.args):
+        return function
+    names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
+    values = dict(zip(reversed(names), reversed(parameters.defaults), strict=False))
+    values |= {
+        parameter.arg: default
+        for parameter, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
+        if default is not None
+    }
+    values |= dict(zip(names, node.args, strict=False))
+    values |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    literals = {name: value for name, value in values.items() if isinstance(value, ast.Constant)}
+    stored = {
+        inner.id
+        for inner in ast.walk(function)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+    }
+    if any(keyword.arg is None for keyword in node.keywords) or literals.keys() <= stored:
+        return function
+    binding = _Literals({name: value for name, value in literals.items() if name not in stored})
+    bound: ast.FunctionDef = binding.visit(copy.deepcopy(function))
+    return bound
+
+
+@dataclass(frozen=True)
+class _Literals(ast.NodeTransformer):
+    values: Mapping[str, ast.Constant]
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        literal = self.values.get(node.id)
+        return node if literal is None else ast.copy_location(ast.Constant(literal.value), node)
 
 
 def _changes(value: ast.expr, local: Collection[str]) -> bool:

@@ -15,6 +15,7 @@ from millstream.analysis.python.call_chain import (
     READING_FUNCTIONS,
     VIEWS,
     CallChain,
+    bind_literals,
     fails_if_exists,
     find_changing_parameters,
     find_glue_format,
@@ -178,7 +179,7 @@ class BatchFunctionFacts:
             is_guarded=self.is_guarded or id(call.node) in self.guarded,
             files=self.files,
         )
-        return visitor.of(function, BatchCode(function.name))
+        return visitor.of(bind_literals(function, call), BatchCode(function.name))
 
     def _list_actions(self, node: ast.AST) -> list[Span]:
         spans = []
