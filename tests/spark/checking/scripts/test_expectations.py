@@ -25,7 +25,7 @@ FLOW = """
 def check_python(spark: SparkSession, folder: Path, text: str) -> CheckResult:
     file = folder / "tickets.py"
     file.write_text(
-        f"from pyspark import pipelines as dp\nfrom pyspark.sql.functions import from_json\n\n{text}"
+        f"from pyspark import pipelines as dp\nfrom pyspark.sql.functions import col, from_json\n\n{text}"
     )
     return check_project_at(spark, file)
 
@@ -41,6 +41,7 @@ def warnings(checked: CheckResult) -> list[tuple[str, str | None]]:
         ('@dp.expect_or_drop("known", "seat IS NOT NULL")', True),
         ('@dp.expect_or_fail(name="paid", condition="price > 0")', True),
         ('@dp.expect_all_or_drop({"named": "ferry IS NOT NULL", "near": "seat IN (1, 2)"})', True),
+        ('@dp.expect_or_drop("known", col("seat").isNotNull())', True),
         ('@dp.expect("known", "seat IS NOT NULL")', False),
         ('@dp.expect_or_drop("named", "length(ferry) > 2")', False),
         ('@dp.expect_or_drop("known", "ferry = \'north\' OR seat > 0")', False),

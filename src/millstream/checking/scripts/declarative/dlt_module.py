@@ -198,7 +198,11 @@ def _expectation(graph: FlowGraph, name: str) -> Callable[..., Any]:
             expected = graph.flows[-1].make if function is None and graph.flows else function
             conditions = arguments[0] if "_all" in name else {arguments[0]: arguments[1]}
             noted = expected.__dict__.setdefault(EXPECTATIONS, [])
-            noted += [(str(label), str(condition), name) for label, condition in dict(conditions).items()]
+            # A condition may be a Column, whose text is "Column<'isnotnull(id)'>".
+            noted += [
+                (str(label), str(condition).removeprefix("Column<'").removesuffix("'>"), name)
+                for label, condition in dict(conditions).items()
+            ]
             return function
 
         return note
