@@ -51,27 +51,24 @@ def shop(cluster: Endpoints, tmp_path: Path) -> Iterator[Project]:
     project.close()
 
 
-@pytest.fixture(params=["local", "hdfs", "s3"])
+@pytest.fixture(params=["hdfs", "s3"])
 def ecommerce(cluster: Endpoints, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Project]:
     """A copy of the example with topics and a database of its own, whose spec names the cluster.
 
-    Its checkpoints are in a folder of this machine, on HDFS or on S3.
+    Its checkpoints are on HDFS or on S3. In test_cluster.py they are in a folder of this machine.
     """
     place = request.param
     folder, prefix, name = tmp_path / "ecommerce", f"cluster-{place}-", f"ecommerce_on_{place}"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(".millstream", "lake"))
     adapt(folder, prefix)
     put_on_cluster(folder, cluster, **{"spark.master": cluster.spark})
-    if place != "local":
-        conf = request.getfixturevalue("conf") if place == "s3" else {}
-        root = request.getfixturevalue("bucket" if place == "s3" else "hdfs")
-        put_checkpoints_in(folder, f"{root}/{tmp_path.name}/checkpoints", **conf)
+    conf = request.getfixturevalue("conf") if place == "s3" else {}
+    root = request.getfixturevalue("bucket" if place == "s3" else "hdfs")
+    put_checkpoints_in(folder, f"{root}/{tmp_path.name}/checkpoints", **conf)
     create_topics(cluster.kafka, {f"{prefix}{stream}": {} for stream in STREAMS})
     with psycopg.connect(cluster.postgres, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    project = Project(
-        folder, cluster.kafka, database(cluster.postgres, name), prefix, is_remote=place != "local"
-    )
+    project = Project(folder, cluster.kafka, database(cluster.postgres, name), prefix, is_remote=True)
     yield project
     project.close()
 
