@@ -92,7 +92,15 @@ def _describe_loss(query: PlannedQuery, candidate: EvaluatedExpression, column: 
         is_copy = output.is_copied or output.name in copies - candidate.decoded
         if output.origins == column.origins and is_copy:
             return f"{_UNCOUNTED}: NULLs go into the sink, with the message in '{output.name}'"
-    if any(_has_window(operator) for operator in query.walk()):
+    times = {
+        time.name
+        for operator in query.walk()
+        for expression in operator.expressions
+        for node in expression.walk()
+        if node.function in ("window", "session_window")
+        for time in list_columns(node)
+    }
+    if candidate.decoded & times:
         return f"{_UNCOUNTED}: the message is lost, as a window drops rows without a time"
     return f"{_UNCOUNTED}: the message is lost, and NULLs go into the sink"
 
