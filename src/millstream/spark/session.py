@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,7 +105,7 @@ def explain_lost_jvm(error: BaseException) -> MillstreamError | None:
     """Return what to report instead of `error` if this process's JVM has ended by itself, or None if it has not."""
     for jvm in _running:
         try:
-            code = jvm.process.wait(_DEATH) if _is_of_connection(error) else jvm.process.poll()
+            code = jvm.process.wait(_DEATH) if _is_of_gateway(error) else jvm.process.poll()
         except subprocess.TimeoutExpired:
             continue
         if code is not None:
@@ -116,9 +117,13 @@ def explain_lost_jvm(error: BaseException) -> MillstreamError | None:
     return None
 
 
-def _is_of_connection(error: BaseException | None) -> bool:
+def _is_of_gateway(error: BaseException | None) -> bool:
+    """Return whether Py4J's connection to the JVM has failed, and not one to a server."""
     while error is not None:
-        if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        # Reading from a socket has frames of Python's own modules below those of Py4J.
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-3:]
+        is_of_py4j = any(str(frame.f_globals.get("__name__")).startswith("py4j.") for frame in frames)
+        if type(error).__name__ == "Py4JNetworkError" or (isinstance(error, ConnectionError) and is_of_py4j):
             return True
         error = error.__cause__ or error.__context__
     return False

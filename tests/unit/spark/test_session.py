@@ -43,3 +43,21 @@ def test_spark_submit_with_the_jars_of_s3_starts_a_session(
     submitted = session._submitted_settings("shop", S3_CLIENT)
 
     assert S3_CLIENT.items() <= submitted.items()
+
+
+class LivingJvm:
+    """The process of a JVM that lives. It must not be waited for."""
+
+    def poll(self) -> None:
+        return None
+
+
+def test_a_server_that_refuses_a_connection_is_not_taken_for_a_lost_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_running", [session._Jvm(LivingJvm(), tmp_path, tmp_path / "log")])  # type: ignore[arg-type]
+
+    with pytest.raises(ConnectionRefusedError) as refused:
+        raise ConnectionRefusedError
+
+    assert session.explain_lost_jvm(refused.value) is None
