@@ -1,4 +1,4 @@
-# judged: 3 of 3
+# judged: 4 of 4
 """A helper has its mode and its format from the call, or from its own defaults."""
 
 from pyspark.sql import SparkSession
@@ -23,6 +23,14 @@ def show(rows, _number):
     save(rows, "levels", kind="noop")
 
 
-for number, write in enumerate([overwrite, append, show]):
+def create(rows, path, mode="errorifexists"):
+    rows.write.mode(mode).parquet(path)  # error: [MS346]
+
+
+def create_each_time(rows, _number):
+    create(rows, "s3a://port/levels")
+
+
+for number, write in enumerate([overwrite, append, show, create_each_time]):
     tides.writeStream.foreachBatch(write).option("checkpointLocation", f"s3a://cp/{number}").start()
 spark.streams.awaitAnyTermination()
