@@ -164,11 +164,14 @@ def test_keys_that_the_two_could_compare_differently_are_left_to_spark(
     assert len(read_rows(sink)) == 1
 
 
-def test_a_repeated_key_is_told_as_spark_tells_it(spark: SparkSession, filled: DeltaSink) -> None:
+@pytest.mark.parametrize("row", [SECOND[0], (7, NOON, "new", None)], ids=["of the table", "new"])
+def test_a_repeated_key_is_told_as_spark_tells_it(
+    spark: SparkSession, filled: DeltaSink, row: tuple[int, str, str, float | None]
+) -> None:
     writer = opened(spark, filled, rows(spark, *FIRST))
 
     with pytest.raises(MillstreamError, match="2 rows"):
-        writer.write(rows(spark, SECOND[0], SECOND[0]), 1)
+        writer.write(rows(spark, row, row), 1)
 
 
 @pytest.mark.parametrize(
