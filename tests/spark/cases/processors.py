@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from pyspark.sql import functions as f
 from pyspark.sql.streaming import StatefulProcessor
 
 if TYPE_CHECKING:
@@ -36,11 +37,24 @@ def three_timers(words: DataFrame) -> DataFrame:
     return _counted(words, ThreeTimers(), "processingTime")
 
 
-def newest(timed: DataFrame) -> DataFrame:
+def newest(timed: DataFrame, mode: str = "Update") -> DataFrame:
     """The newest time of a word; NULL when the watermark is five seconds past it."""
     return timed.groupBy("word").transformWithStateInPandas(
-        Newest(), "word string, newest timestamp", "Update", "eventTime"
+        Newest(), "word string, newest timestamp", mode, "eventTime"
     )
+
+
+def marked_again(timed: DataFrame) -> DataFrame:
+    """A second watermark on the rows of a processor that has event time, and so the first one."""
+    return newest(timed, "Append").withWatermark("newest", "10 seconds")
+
+
+def marked_by_the_clock(timed: DataFrame) -> DataFrame:
+    """A second watermark on the rows of a processor that has the clock's time, and so none."""
+    rows = timed.groupBy("word").transformWithStateInPandas(
+        Running(), "word string, n int", "Append", "processingTime"
+    )
+    return rows.withColumn("at", f.timestamp_seconds("n")).withWatermark("at", "10 seconds")
 
 
 def _counted(words: DataFrame, processor: StatefulProcessor, clock: str) -> DataFrame:

@@ -70,6 +70,24 @@ def redefined(twice: DataFrame) -> DataFrame:
     return twice.withWatermark("late", "2 minutes").groupBy(f.window("late", "1 minute")).count()
 
 
+def redefined_above_dedup(twice: DataFrame) -> DataFrame:
+    """A second watermark on rows that have been deduplicated, without the event time in the key."""
+    return redefined(twice.dropDuplicates(["late"]))
+
+
+def redefined_above_join(lefts: DataFrame, rights: DataFrame) -> DataFrame:
+    """A second watermark on the rows of a join without bounds in time."""
+    joined = lefts.join(rights.withColumnRenamed("at", "right_at"), "id")
+    return (
+        joined.withWatermark("right_at", "1 minute").groupBy("id", f.window("right_at", "1 minute")).count()
+    )
+
+
+def redefined_above_function(timed: DataFrame) -> DataFrame:
+    """A second watermark on the rows of a function, which have none: Spark knows nothing of their times."""
+    return newest(timed, "append").withWatermark("newest", "10 seconds")
+
+
 def pairs(lefts: DataFrame, rights: DataFrame) -> DataFrame:
     """A deduplication behind a join, with the event time of both sides."""
     met = f.expr("lefts.id = rights.id AND lefts.at = rights.at + INTERVAL 10 SECONDS")
@@ -118,10 +136,10 @@ def idle(words: DataFrame) -> DataFrame:
     return _counted(words, "ProcessingTimeTimeout", _count_while_heard)
 
 
-def newest(timed: DataFrame) -> DataFrame:
+def newest(timed: DataFrame, mode: str = "update") -> DataFrame:
     """The newest time of a word; NULL when the watermark is five seconds past it."""
     return timed.groupBy("word").applyInPandasWithState(
-        _newest, "word string, newest timestamp", "newest timestamp", "update", "EventTimeTimeout"
+        _newest, "word string, newest timestamp", "newest timestamp", mode, "EventTimeTimeout"
     )
 
 

@@ -16,6 +16,7 @@ from millstream.analysis.query.plan_model import (
     Operator,
     PlannedSink,
     Stability,
+    StatefulFunction,
     TimeBound,
     TimeWindow,
     WindowKind,
@@ -93,7 +94,7 @@ def test_a_watermark_above_an_aggregation_never_moves_in_append_mode(plans: Plan
     whys = [list_findings("MS204", plans.query(upper, mode))[0].why for mode in (APPEND, UPDATE)]
 
     assert "no row is ever output" in whys[0]
-    assert "fails at the first batch" in whys[1]
+    assert "after one batch" in whys[1]
 
 
 @pytest.mark.parametrize(
@@ -349,17 +350,35 @@ def test_an_unstable_key_of_a_script_is_a_warning(plans: Plans) -> None:
     assert finding.severity is Severity.WARNING
 
 
-def test_rows_that_come_out_of_a_join_may_be_given_a_watermark(plans: Plans) -> None:
-    below = joined(plans, marks=(True, True)).root
-
-    assert list_findings("MS204", plans.query(plans.marked(below), APPEND)) == []
-
-
-def test_rows_that_were_deduplicated_within_a_watermark_have_it_still(plans: Plans) -> None:
+def test_a_watermark_above_a_join_or_a_deduplication_is_the_second_one(plans: Plans) -> None:
     below = plans.marked(plans.stream())
-    both = [plans.deduplicate(below, below.columns[0], within=within) for within in (True, False)]
+    deduplicated = [plans.deduplicate(below, below.columns[0], within=within) for within in (True, False)]
+    joins = [joined(plans, marks=marks).root for marks in ((True, True), (True, False), (False, False))]
 
-    assert [len(list_findings("MS204", plans.query(plans.marked(item), APPEND))) for item in both] == [1, 0]
+    counts = [
+        len(list_findings("MS204", plans.query(plans.marked(item), APPEND)))
+        for item in (*deduplicated, *joins)
+    ]
+
+    assert counts == [1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("node", "timeout", "count"),
+    [
+        ("FlatMapGroupsInPandasWithState", "event_time", 0),
+        ("TransformWithState", "none", 1),
+        ("TransformWithStateInPySpark", "event_time", 1),
+        ("TransformWithStateInPySpark", "processing_time", 0),
+    ],
+)
+def test_rows_have_no_watermark_above_a_function_whose_times_spark_does_not_know(
+    plans: Plans, node: str, timeout: str, count: int
+) -> None:
+    below = plans.marked(plans.stream())
+    called = StatefulFunction(0, node, "", (below,), below.columns, is_streaming=True, timeout=timeout)
+
+    assert len(list_findings("MS204", plans.query(plans.marked(called), APPEND))) == count
 
 
 def test_a_where_that_compares_the_times_of_a_join_is_its_condition(plans: Plans) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.analysis.query import event_time
-from millstream.analysis.query.plan_model import Aggregate, Deduplicate, Join, WatermarkOperator
+from millstream.analysis.query.plan_model import Aggregate, StatefulFunction, WatermarkOperator
 from millstream.analysis.rule_context import Code
 from millstream.spec.output_mode import OutputMode
 
@@ -38,7 +38,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
                 "the query follows the slower watermark, and the second one gets its first row only after the "
                 "first has advanced: no row is ever output"
                 if is_stuck
-                else "Spark fails at the first batch: a watermark must not be redefined"
+                else "Spark fails after one batch, when the first watermark has advanced: it must not be redefined"
             ),
             fix=f"remove this watermark: the windows keep the one on '{lower.event_time}'"
             if is_stuck
@@ -48,18 +48,18 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
 
 
 def _find_lower_watermark(operator: Operator, *, aggregated: bool) -> tuple[WatermarkOperator | None, bool]:
-    """Return the next watermark below, and whether there is an aggregation in between.
-
-    The rows of a stream-stream join, or of a deduplication that uses no watermark, may get a watermark again.
-    """
+    """Return the next watermark below, and whether there is an aggregation in between."""
     for child in operator.inputs:
         if isinstance(child, WatermarkOperator) and child.is_streaming:
             return child, aggregated
-        if (isinstance(child, Join) and child.is_stream_stream) or (
-            isinstance(child, Deduplicate) and not child.is_within_watermark
-        ):
+        if isinstance(child, StatefulFunction) and _ends_watermark(child):
             continue
         result = _find_lower_watermark(child, aggregated=aggregated or isinstance(child, Aggregate))
         if result[0]:
             return result
     return None, False
+
+
+def _ends_watermark(function: StatefulFunction) -> bool:
+    """Return whether rows have no watermark above a stateful function, as Spark knows nothing of their times."""
+    return function.timeout == "processing_time" or not function.node.startswith("TransformWithState")
