@@ -10,10 +10,13 @@ import signal
 import sys
 import threading
 import warnings
+from concurrent.futures import thread as thread_pools
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.audit_hook import TIME_LIMIT_SIGNAL
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.sandbox import WaitReached
 
@@ -50,7 +53,7 @@ def as_python_runs(path: Path, args: list[str]) -> Iterator[Printed]:
     argv, search, folder, variables = sys.argv, list(sys.path), Path.cwd(), dict(os.environ)
     bytecode, root = sys.dont_write_bytecode, logging.getLogger()
     handlers, level, disabled = list(root.handlers), root.level, logging.root.manager.disable
-    threads = set(threading.enumerate())
+    others, started = set(threading.enumerate()), dict[threading.Thread, bool]()
     _forget_user_modules()
     sys.argv, sys.dont_write_bytecode = [str(path), *args], True
     sys.path.insert(0, str(path.parent.resolve()))
@@ -60,12 +63,14 @@ def as_python_runs(path: Path, args: list[str]) -> Iterator[Printed]:
         contextlib.redirect_stderr(quiet),
         warnings.catch_warnings(),
         _restored_signals(),
+        Patches() as patches,
     ):
         warnings.simplefilter("ignore")
+        patches.wrap(threading.Thread, "start", partial(_start_as_daemon, started))
         try:
             yield quiet
         finally:
-            _end_threads(threads)
+            _end_threads(others, started)
             sys.argv, sys.path[:], sys.dont_write_bytecode = argv, search, bytecode
             os.chdir(folder)
             os.environ.clear()
@@ -92,9 +97,28 @@ def _find_place(module: object) -> str:
     return ""
 
 
-def _end_threads(others: set[threading.Thread]) -> None:
-    """Wait for the threads that a script has left. They start no more, so that a chain of timers ends."""
-    start = threading.Thread.start
+def _start_as_daemon(
+    started: dict[threading.Thread, bool], start: Callable[[threading.Thread], None], thread: threading.Thread
+) -> None:
+    """Start a thread that does not keep the process from ending. Notes whether its script would wait for it."""
+    if thread.ident is None and (not thread.daemon or call_sites.find_user_frame() is not None):
+        started[thread] = not thread.daemon
+        thread.daemon = True
+        thread.run = partial(_run_quietly, thread.run)  # type: ignore[method-assign]
+    start(thread)
+
+
+def _run_quietly(run: Callable[[], None]) -> None:
+    with contextlib.suppress(WaitReached):
+        run()
+
+
+def _end_threads(others: set[threading.Thread], started: dict[threading.Thread, bool]) -> None:
+    """Wait for the threads that a script has left, and end those that do not end by themselves.
+
+    They start no more, so that a chain of timers ends.
+    """
+    start, pools = threading.Thread.start, cast("dict[threading.Thread, Any]", thread_pools._threads_queues)
 
     def start_another(thread: threading.Thread) -> None:
         if threading.current_thread() in others:
@@ -103,10 +127,15 @@ def _end_threads(others: set[threading.Thread]) -> None:
     with Patches() as patches:
         patches.set(threading.Thread, "start", start_another)
         for thread in set(threading.enumerate()) - others:
-            if not thread.daemon:
+            # The threads of a pool end when they are told so; Python waits for them at its own end.
+            if (tasks := pools.pop(thread, None)) is not None:
+                tasks.put(None)
+            if started.get(thread):
                 thread.join(LONGEST_JOIN)
             if isinstance(thread, threading.Timer):
                 thread.cancel()
+            elif thread in started:
+                _raise_in(thread)
 
 
 @contextlib.contextmanager
@@ -126,18 +155,41 @@ def _restored_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `WaitReached` in this thread if the block runs longer than `seconds`."""
+    """Raise `WaitReached` in this thread if the block runs longer than `seconds`.
+
+    The main thread gets a signal, which also ends its waiting for a lock, another thread or a socket.
+    """
     ended = threading.Event()
-    thread = threading.get_ident()
+    thread = threading.current_thread()
+    is_main = thread is threading.main_thread()
 
     def watch(wait: Callable[[float], bool]) -> None:
-        if not wait(seconds):
-            import ctypes  # noqa: PLC0415 - needed only for a script that does not end
+        if wait(seconds):
+            return
+        if is_main:
+            assert thread.ident is not None
+            signal.pthread_kill(thread.ident, TIME_LIMIT_SIGNAL)
+            return
+        _raise_in(thread)
 
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(WaitReached))
-
+    before = signal.signal(TIME_LIMIT_SIGNAL, _raise_wait_reached) if is_main else None
     threading.Thread(target=watch, args=(ended.wait,), daemon=True).start()
     try:
         yield
     finally:
         ended.set()
+        if is_main:
+            signal.signal(TIME_LIMIT_SIGNAL, before)
+
+
+def _raise_wait_reached(*_: object) -> None:
+    raise WaitReached
+
+
+def _raise_in(thread: threading.Thread) -> None:
+    """Raise `WaitReached` in a thread between two of its statements, if it has not ended."""
+    import ctypes  # noqa: PLC0415 - needed only for a script that does not end
+
+    if thread.is_alive():
+        ident, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(WaitReached)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)

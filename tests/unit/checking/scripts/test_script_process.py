@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 import threading
+import time
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -57,3 +60,71 @@ def test_timers_that_start_each_other_end_with_the_script(
         thread.join()
 
     assert len(rounds) == (1 if interval < 1 else 0)
+
+
+ENDLESS = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from millstream.checking.scripts import script_process
+
+script_process.LONGEST_JOIN = 0.2
+names = {"threading": threading, "Pool": ThreadPoolExecutor, "never": threading.Event(), "heard": []}
+_, place, code = sys.argv
+with script_process.as_python_runs(Path(place), []):
+    exec(compile(code, place, "exec"), names)
+loops = [thread for thread in threading.enumerate() if thread._target is names.get("turn", "")]
+for thread in loops:
+    thread.join(30)
+print(names["heard"] + [thread for thread in loops if thread.is_alive()])
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "heard"),
+    [
+        ("threading.Thread(target=never.wait).start()", "[]"),
+        ("Pool(1).submit(never.wait)", "[]"),
+        ("def turn():\n    while True: pass\nthreading.Thread(target=turn).start()", "[]"),
+        ("def turn():\n    while True: pass\nthreading.Thread(target=turn, daemon=True).start()", "[]"),
+        # Work that ends is awaited, as at the end of a Python process.
+        ("threading.Thread(target=heard.append, args=(1,)).start()", "[1]"),
+        ("pool = Pool(1)\nfor n in range(3): pool.submit(heard.append, n)", "[0, 1, 2]"),
+    ],
+    ids=["a-thread", "a-pool", "a-loop", "a-loop-in-a-daemon", "a-thread-that-ends", "a-pool-that-ends"],
+)
+def test_a_thread_that_does_not_end_keeps_no_process(code: str, heard: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDLESS, str(tmp_path / "job.py"), code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == heard
+
+
+@pytest.mark.parametrize("is_main", [True, False], ids=["main", "other"])
+def test_the_time_limit_ends_a_script_that_waits(is_main: bool) -> None:
+    never, ended, start = threading.Event(), [], time.monotonic()
+
+    def wait() -> None:
+        # A thread that is not the main one is told between two statements.
+        try:
+            with script_process.time_limit(0.05):
+                while not never.wait(60 if is_main else 0.01):
+                    pass
+        except script_process.WaitReached:
+            ended.append(time.monotonic() - start < 30)
+
+    before = signal.getsignal(signal.SIGURG)
+    if is_main:
+        wait()
+    else:
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join()
+
+    assert ended == [True]
+    assert signal.getsignal(signal.SIGURG) == before
