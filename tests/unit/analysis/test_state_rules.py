@@ -363,6 +363,14 @@ def test_a_watermark_above_a_join_or_a_deduplication_is_the_second_one(plans: Pl
     assert counts == [1, 1, 1, 1, 0]
 
 
+def test_spark_accepts_a_second_watermark_if_queries_have_one_stateful_operator_alone(plans: Plans) -> None:
+    upper = plans.marked(plans.marked(plans.stream()))
+    query = plans.query(upper, APPEND)
+    single = replace(query, spark={"spark.sql.streaming.statefulOperator.allowMultiple": "false"})
+
+    assert [len(list_findings("MS204", each)) for each in (query, single)] == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("node", "timeout", "count"),
     [

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
+# If it is false, Spark has one watermark for all operators, as before 3.4, and accepts a second one.
+_SEVERAL_OPERATORS = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
@@ -24,6 +26,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
 
     Above an aggregation in append mode the query does not fail, but waits forever.
     """
+    if query.spark.get(_SEVERAL_OPERATORS, "true").lower() == "false":
+        return
     for upper in query.of(WatermarkOperator):
         lower, is_above_aggregate = _find_lower_watermark(upper, aggregated=False)
         if lower is None:

@@ -56,9 +56,8 @@ def _check_windows(query: PlannedQuery, zone: str) -> Iterator[Finding]:
             event_time.find_span(query, aggregate),
             label="begins at midnight UTC",
             why="window() divides time from 1970-01-01 00:00 UTC on, and ignores the time zone of the session",
-            fix=f"shift '{window.column}' by from_utc_timestamp(…, '{zone}') before the watermark, or set the "
-            "time zone "
-            "to UTC",
+            fix=f"shift '{window.column}' by from_utc_timestamp(…, '{zone}') before the watermark, or set the time "
+            "zone to UTC",
             query=query.name,
         )
 
@@ -79,10 +78,8 @@ def _check_script(query: PlannedQuery) -> Iterator[Finding]:
             expression = _find_calendar_expression(operator, key.name)
             if expression is not None:
                 yield CODE.warning(
-                    f"{event_time.owner_label(query, operator)} groups by '{key.name}', which depends "
-                    "on the time zone of "
-                    "the "
-                    "machine",
+                    f"{event_time.owner_label(query, operator)} groups by '{key.name}', which depends on the time "
+                    "zone of the machine",
                     expression.span or event_time.find_span(query, operator),
                     label="by the session's time zone",
                     why="on a machine with another time zone, the same rows are in other groups; the checkpoint "
