@@ -19,6 +19,7 @@ from measure import cpu_seconds
 
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.events.progress_listener import Listener, extract_metrics
+from millstream.engine.state_memory_watch import StateMemoryWatch
 from millstream.spark import internals, session
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def with_pyspark(spark: SparkSession) -> Callable[[], None]:
 def with_ours(spark: SparkSession) -> Callable[[], None]:
     """Attach Millstream's listener; returns what removes it."""
     events = EventBus()
-    attached = internals.add_query_listener(spark, Listener(events))
+    attached = internals.add_query_listener(spark, Listener(events, StateMemoryWatch(lambda: 0, events)))
 
     def remove() -> None:
         internals.remove_query_listener(spark, attached)

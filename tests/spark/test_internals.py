@@ -13,6 +13,7 @@ from pyspark.sql.functions import expr, lit
 
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.events.progress_listener import Listener
+from millstream.engine.state_memory_watch import StateMemoryWatch
 from millstream.spark import internals
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def test_classes_objects_and_collections_of_the_jvm(spark: SparkSession) -> None
     assert internals.java_class(spark, "java.lang.Math").max(1, 2) == 2
     assert internals.scala_object(spark, "scala.None").isEmpty()
     assert internals.scala_seq(spark, ["a", "b"]).size() == 2
+    # Spark's default, as the session of the tests has none of its own.
+    assert internals.executor_memory(spark.sparkContext) == 1 << 30
     assert internals.gateway(spark).new_array(internals.jvm(spark).java.lang.String, 2)[1] is None
 
 
@@ -140,7 +143,7 @@ def test_a_listener_hears_of_a_query_until_it_is_removed(spark: SparkSession, ch
         query.awaitTermination()
         internals.wait_for_listeners(spark, 60_000)
 
-    attached = internals.add_query_listener(spark, Listener(events))
+    attached = internals.add_query_listener(spark, Listener(events, StateMemoryWatch(lambda: 0, events)))
     run("before")
     internals.remove_query_listener(spark, attached)
     run("after")

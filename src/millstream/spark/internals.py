@@ -42,6 +42,11 @@ def count_executors(context: SparkContext) -> int:
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
 
+def executor_memory(context: SparkContext) -> int:
+    """Return the heap of an executor in bytes, with Spark's default: `SparkConf.getSizeAsBytes`."""
+    return int(context._jsc.sc().conf().getSizeAsBytes("spark.executor.memory", "1g"))
+
+
 def list_executors(context: SparkContext) -> frozenset[str]:
     """Return the address of each registered executor and of the driver: `SparkContext.getExecutorMemoryStatus`."""
     return frozenset(str(context._jsc.sc().getExecutorMemoryStatus().keySet().mkString(" ")).split())

@@ -11,8 +11,11 @@ from millstream.checkpoint import metadata
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api import dead_letters
 from millstream.diagnostics.failure import CheckpointError
+from millstream.engine import state_memory_watch
 from millstream.engine.run import RunOptions, choose_queries, lock_checkpoints
 from millstream.pipeline.model import OnMalformed
+from millstream.pipeline.stateful import ROCKSDB, STORE
+from small_batches import changed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -217,6 +220,25 @@ def pools(project: Project) -> set[str]:
     """The pools in which Spark has run a task."""
     actual: Any = project.spark.sparkContext._jsc.sc().getAllPools()
     return {actual.apply(index).name() for index in range(actual.size())}
+
+
+@pytest.mark.parametrize("store", ["in_memory", "rocksdb"])
+def test_state_in_the_heap_is_told_and_state_on_disk_is_not(
+    project: Project, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    monkeypatch.setattr(state_memory_watch, "LEAST", 1)
+    monkeypatch.setattr(state_memory_watch, "WARNING", 1e-9)
+    project.add_lines(A, B)
+
+    with changed_settings(project.spark, {STORE: ROCKSDB} if store == "rocksdb" else {}):
+        project.run(project.pipeline())
+
+    stores = {event.query: event.data["state_store"] for event in project.list_events("batch_committed")}
+    assert stores == {"sums": store, "copy": None}
+    warnings = [event for event in project.list_events("warning") if "of state" in event.data["what"]]
+    assert [event.query for event in warnings][:1] == (["sums"] if store == "in_memory" else [])
+    heap = {event.data["heap_bytes"] for event in warnings}
+    assert heap <= {project.spark._jvm.java.lang.Runtime.getRuntime().maxMemory()}
 
 
 def test_a_chosen_query_runs_before_the_table_exists_that_another_query_reads(project: Project) -> None:

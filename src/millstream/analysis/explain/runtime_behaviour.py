@@ -8,6 +8,7 @@ from millstream.analysis.explain.plan_steps import list_steps
 from millstream.analysis.query.nondeterminism import is_stateful
 from millstream.analysis.query.phrasing import describe_operator, format_duration, join_quoted, join_words
 from millstream.analysis.query.plan_model import Aggregate, Join, Read, WatermarkOperator
+from millstream.pipeline.stateful import ROCKSDB, STORE
 from millstream.spark.streaming.code_generation import FEW_ROWS, describe_code_generation
 from millstream.spec.expectation import Otherwise
 from millstream.spec.guarantee import Guarantee
@@ -115,6 +116,18 @@ def describe_expectations(graph: PipelineGraph, query_name: str) -> list[str]:
                 f"{_VIOLATION_EFFECTS[expectation.otherwise]}"
             )
     return sentences
+
+
+def describe_state_store(query: PlannedQuery) -> list[str]:
+    """Describe where the query's state is; no sentence for a query without state."""
+    if not any(is_stateful(operator) for operator in query.walk()):
+        return []
+    if query.spark.get(STORE, "").endswith(ROCKSDB.rpartition(".")[2]):
+        return ["its state is on disk, in RocksDB, with files in the checkpoint"]
+    return [
+        "its state is in the JVM's memory, in Spark's default state store, with files in the checkpoint",
+        "if it will have millions of keys, choose RocksDB before the first start ('millstream explain state-store')",
+    ]
 
 
 def describe_crash(

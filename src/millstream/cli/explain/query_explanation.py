@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryExplanation:
-    """The explanation of one query. `steps`, `clock` and `late` are empty if there is no plan."""
+    """The explanation of one query. `steps`, `clock`, `late` and `store` are empty if there is no plan."""
 
     query: str
     path: list[str]
@@ -31,6 +31,7 @@ class QueryExplanation:
     expected: list[str]
     clock: list[str]
     late: list[str]
+    store: list[str]
     crash: list[str]
     fresh: list[str]
     small: list[str]
@@ -47,6 +48,7 @@ class QueryExplanation:
             "expectations": self.expected,
             "watermark": self.clock,
             "late_row": self.late,
+            "state_store": self.store,
             "crash": self.crash,
             "fresh_start": self.fresh,
             "small_batch": self.small,
@@ -72,6 +74,7 @@ def explain_query(loaded: LoadedSpec, name: str, plan: PlannedQuery | None) -> Q
         runtime_behaviour.describe_expectations(graph, name),
         runtime_behaviour.describe_watermark(plan) if plan else [],
         runtime_behaviour.describe_late_rows(plan) if plan else [],
+        runtime_behaviour.describe_state_store(plan) if plan else [],
         runtime_behaviour.describe_crash(graph, name, guarantees, plan),
         runtime_behaviour.describe_new_checkpoint(graph, name),
         runtime_behaviour.describe_small_batch(pipeline, name),
@@ -91,6 +94,7 @@ def format_explanation(explanation: QueryExplanation) -> Iterator[str]:
         ("expectations", explanation.expected),
         ("time", explanation.clock),
         ("a late row", explanation.late),
+        ("its state", explanation.store),
         ("a crash", explanation.crash),
         ("a fresh checkpoint", explanation.fresh),
         ("a small batch", explanation.small),

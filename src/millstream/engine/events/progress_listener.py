@@ -10,6 +10,7 @@ from millstream.frames.expectations import metric_name
 
 if TYPE_CHECKING:
     from millstream.engine.events.event_bus import EventBus
+    from millstream.engine.state_memory_watch import StateMemoryWatch
 
 ROWS_OUT = "millstream:out"
 _EPOCH = "1970-01-01T00:00:00.000Z"
@@ -21,8 +22,8 @@ class Listener:
     Events are Spark's own. PySpark's listener would copy each of them to Python, in hundreds of calls to the JVM.
     """
 
-    def __init__(self, events: EventBus) -> None:
-        self._events = events
+    def __init__(self, events: EventBus, states: StateMemoryWatch) -> None:
+        self._events, self._states = events, states
         self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: Any) -> None:
@@ -34,7 +35,9 @@ class Listener:
         """Emit an event for a committed batch."""
         report = json.loads(event.progress().json())
         if report.get("name"):
-            self._events.emit("batch_committed", report["name"], **extract_metrics(report))
+            metrics = extract_metrics(report)
+            self._events.emit("batch_committed", report["name"], **metrics)
+            self._states.observe(report["name"], metrics)
 
     def onQueryIdle(self, event: Any) -> None:
         """Emit an event for a query without input for ten seconds. An idle query has no metrics, but is alive."""
@@ -43,7 +46,8 @@ class Listener:
 
     def onQueryTerminated(self, event: Any) -> None:
         """Forget the query's name. The supervisor emits the end, with its reason."""
-        self._names.pop(event.runId().toString(), None)
+        if name := self._names.pop(event.runId().toString(), None):
+            self._states.forget(name)
 
     class Java:
         """The Java interface, for Py4J."""
@@ -57,8 +61,9 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
     `began` is the time at which the trigger fired, in ISO-8601. `rows_in` and `rows_out` are numbers of rows, and the
     rates are rows per second. `duration_ms` has the batch's phases in milliseconds. `expectations` counts the rows
     that failed each expectation, by source or view. `watermark` and `newest` are ISO-8601 times. `state_rows` and
-    `state_bytes` are sums over operators; `state_ms` is the time in milliseconds that all tasks together spent in the
-    state store. `late_rows` counts the rows that stateful operators dropped in this batch.
+    `state_bytes` are sums over operators, and `state_store` is in_memory or rocksdb; `state_ms` is the time in
+    milliseconds that all tasks together spent in the state store. `late_rows` counts the rows that stateful operators
+    dropped in this batch.
     """
     operators = report.get("stateOperators", [])
     watermark = report.get("eventTime", {}).get("watermark")
@@ -84,6 +89,7 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
         "expectations": _count_failures(observed),
         "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
         "state_bytes": sum(operator.get("memoryUsedBytes", 0) for operator in operators),
+        "state_store": _find_state_store(operators),
         "state_ms": sum(_state_milliseconds(operator) for operator in operators),
         "late_rows": sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators),
         "sources": [
@@ -94,6 +100,14 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
             for source in report.get("sources", [])
         ],
     }
+
+
+def _find_state_store(operators: list[dict[str, Any]]) -> str | None:
+    """Return where the state is: `in_memory`, `rocksdb`, or None without state. A query has one state store."""
+    names = {name for operator in operators for name in operator.get("customMetrics") or ()}
+    if any(name.startswith("rocksdb") for name in names):
+        return "rocksdb"
+    return "in_memory" if operators else None
 
 
 def _state_milliseconds(operator: dict[str, Any]) -> int:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from millstream.analysis.explain.runtime_behaviour import (
     EMPTY_BATCHES,
     POLICY,
     describe_crash,
     describe_late_rows,
     describe_new_checkpoint,
+    describe_state_store,
     describe_watermark,
 )
 from millstream.analysis.query.delivery_guarantee import compute_guarantees
 from millstream.analysis.query.plan_model import Operator
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.spec_file import load_text
+from millstream.pipeline.stateful import ROCKSDB, STORE
 from unit.analysis.plans import ID, MINUTE, marked, planned, read, windowed
 
 if TYPE_CHECKING:
@@ -55,6 +59,14 @@ def test_of_several_watermarks_the_least_counts_and_a_silent_input_holds_it() ->
         "its watermark is the minimum of 2: 5 minutes behind 'ts' of 'orders' and 2 minutes"
     )
     assert result[1].startswith("an input without new rows stops it")
+
+
+@pytest.mark.parametrize(
+    ("spark", "word"), [({}, "in the JVM's memory"), ({STORE: ROCKSDB}, "on disk, in RocksDB")]
+)
+def test_a_query_with_state_says_where_it_is(spark: dict[str, str], word: str) -> None:
+    assert word in describe_state_store(planned(windowed(), spark=spark))[0]
+    assert describe_state_store(planned(marked(), spark=spark)) == []
 
 
 def test_the_policy_max_takes_the_greatest() -> None:

@@ -15,7 +15,7 @@ def explained(*texts: str) -> list[str]:
     """The lines of the steps."""
     operator: Any = None
     steps = [PlanStep(text, None, operator) for text in texts]
-    explanation = QueryExplanation("q", [], "q", steps, [], [], [], [], [], [], [], is_planned=True)
+    explanation = QueryExplanation("q", [], "q", steps, [], [], [], [], [], [], [], [], is_planned=True)
     return [line.strip() for line in [*format_explanation(explanation)][3:]]
 
 

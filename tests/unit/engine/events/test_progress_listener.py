@@ -1,6 +1,7 @@
 """Spark's progress report, as the figures of an event."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,27 @@ def test_state_and_late_rows_are_summed_over_operators() -> None:
     messages = extract_metrics(REPORT)
 
     assert (messages["state_rows"], messages["state_bytes"], messages["late_rows"]) == (7, 300, 3)
+
+
+@pytest.mark.parametrize(
+    ("operators", "store"),
+    [
+        ([], None),
+        ([{"customMetrics": {"loadedMapCacheHitCount": 1}}], "in_memory"),
+        ([{}], "in_memory"),
+        (
+            [
+                {"customMetrics": {"stateOnCurrentVersionSizeBytes": 1}},
+                {"customMetrics": {"rocksdbPutCount": 1}},
+            ],
+            "rocksdb",
+        ),
+    ],
+)
+def test_the_state_store_is_told_by_the_metrics_of_its_operators(
+    operators: list[dict[str, Any]], store: str | None
+) -> None:
+    assert extract_metrics({**REPORT, "stateOperators": operators})["state_store"] == store
 
 
 def test_rows_and_newest_event_come_from_observed_metrics() -> None:
