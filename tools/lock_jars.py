@@ -122,6 +122,8 @@ GROUPS = {
         "jakarta.annotation:jakarta.annotation-api:2.0.0",
         "jakarta.inject:jakarta.inject-api:2.0.1",
         "jakarta.servlet:jakarta.servlet-api:6.0.0",
+        # Without it a read whose condition fails is answered by 500 instead of 412.
+        "jakarta.ws.rs:jakarta.ws.rs-api:3.1.0",
         "jakarta.xml.bind:jakarta.xml.bind-api:4.0.2",
         *(
             f"org.apache.jclouds.api:{part}:{JCLOUDS}"

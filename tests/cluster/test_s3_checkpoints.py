@@ -307,6 +307,12 @@ cancelled.cancel()
 cancelled.close()
 answer["cancelled"] = files.exists(Path(f"{root}/offsets/8"))
 answer["names"] = [str(status.getPath().getName()) for status in files.list(Path(f"{root}/offsets"))]
+former = system.getFileStatus(Path(f"{root}/offsets/7"))
+jvm.millstream.ConditionalWrites.write(system, Path(f"{root}/offsets/7"), bytearray(b"newer"), True)
+answer["newer"] = read("offsets/7")
+opened = system.openFile(Path(f"{root}/offsets/7")).withFileStatus(former).build().get()
+answer["changed"] = attempt(opened.read)
+opened.close()
 answer["missing"] = attempt(lambda: len(files.list(Path(f"{root}/nothing"))))
 local = create(Path("file:/tmp"), conf)
 answer["local"] = [local.isLocal(), attempt(lambda: local.list(Path("file:/nothing-here")))]
@@ -359,6 +365,9 @@ def test_the_classes_create_an_object_once_and_publish_nothing_that_was_cancelle
         "state": ["state", "org.apache.hadoop.fs.FileAlreadyExistsException", "state"],
         "cancelled": False,
         "names": ["7"],
+        "newer": "newer",
+        # Of a reader that has asked for the tag before the object was replaced: it asks again.
+        "changed": "org.apache.hadoop.fs.s3a.RemoteFileChangedException",
         "missing": 0,
         "local": [True, "java.io.FileNotFoundException"],
         "log": [None, "java.nio.file.FileAlreadyExistsException", "a\n", None, "c\n"],
