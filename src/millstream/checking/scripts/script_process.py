@@ -127,7 +127,7 @@ def _end_threads(others: set[threading.Thread], started: dict[threading.Thread, 
     with Patches() as patches:
         patches.set(threading.Thread, "start", start_another)
         for thread in set(threading.enumerate()) - others:
-            # The threads of a pool end when they are told so; Python waits for them at its own end.
+            # An empty task ends a thread of a pool. Otherwise Python would wait for it before the process ends.
             if (tasks := pools.pop(thread, None)) is not None:
                 tasks.put(None)
             if started.get(thread):

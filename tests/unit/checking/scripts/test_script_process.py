@@ -110,7 +110,7 @@ def test_the_time_limit_ends_a_script_that_waits(is_main: bool) -> None:
     never, ended, start = threading.Event(), [], time.monotonic()
 
     def wait() -> None:
-        # A thread that is not the main one is told between two statements.
+        # In any other thread the error is raised only between two statements.
         try:
             with script_process.time_limit(0.05):
                 while not never.wait(60 if is_main else 0.01):

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import MagicMock
@@ -17,7 +18,7 @@ import pytest
 from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.recording import Recording, StartedQuery
-from millstream.checking.scripts.interception.sandbox import ScriptSandbox
+from millstream.checking.scripts.interception.sandbox import ScriptSandbox, WaitReached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -142,6 +143,21 @@ def test_a_checked_script_starts_no_other_program(run: Run, folder: Path, how: s
 def test_a_checked_script_sends_no_signal(run: Run, how: str) -> None:
     with pytest.raises(OSError, match="a check does not send signals"):
         run(SIGNALS[how])
+
+
+def test_the_signal_of_the_time_limit_reaches_a_checked_script_that_waits(run: Run) -> None:
+    start = time.monotonic()
+
+    with pytest.raises(WaitReached):
+        run(
+            "from millstream.checking.scripts.script_process import time_limit\n"
+            "lock = threading.Lock()\n"
+            "lock.acquire()\n"
+            "with time_limit(0.05):\n"
+            "    lock.acquire(timeout=60)"
+        )
+
+    assert time.monotonic() - start < 30
 
 
 @pytest.mark.parametrize("how", CHANGES)
