@@ -6,7 +6,6 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -25,14 +24,14 @@ from millstream.engine.open_files_watch import OpenFilesWatch, watch_files
 from millstream.engine.recovery.data_loss import ignore_data_loss
 from millstream.engine.recovery.jvm_lock import lock_in_jvm
 from millstream.engine.recovery.restart_check import check_restarts
-from millstream.engine.state_memory_watch import StateMemoryWatch, read_heap
+from millstream.engine.state_memory_watch import watch_state
 from millstream.engine.streaming_query import RunningQuery
 from millstream.engine.supervisor import Supervisor
 from millstream.frames.build_views import build_frames
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import OnError
 from millstream.spark import internals
-from millstream.spark.settings import is_local, require_file_manager
+from millstream.spark.settings import require_file_manager
 from millstream.spark.streaming.idle_polling import poll_less_often
 from millstream.spec.trigger import Trigger
 
@@ -199,8 +198,7 @@ def run_pipeline(
     names = choose_queries(pipeline, options)
     # Settings of the JVM of spark-submit or of a running session might be others than those of this run.
     require_file_manager(spark.conf.get, [str(pipeline.checkpoint_folder(name)) for name in names])
-    is_one_jvm = is_local(str(spark.sparkContext.master))
-    listener = Listener(events, StateMemoryWatch(partial(read_heap, spark), events, is_local=is_one_jvm))
+    listener = Listener(events, watch_state(spark, events))
     with lock_in_jvm(spark, pipeline, names), attach_listener(spark, listener):
         skipping_pipeline = ignore_data_loss(pipeline, gaps)
         record_modes = (

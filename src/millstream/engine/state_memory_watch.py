@@ -24,19 +24,24 @@ LEAST = 64 << 20
 GROWTH = 1.1
 
 
-def read_heap(spark: SparkSession) -> int:
-    """Return how many bytes the JVMs have that keep state: the driver's own, or all executors' of a cluster.
-
-    Zero if no executor is registered.
-    """
+def watch_state(spark: SparkSession, events: EventBus) -> StateMemoryWatch:
+    """Return a watch that compares state with the heap of the driver, or on a cluster with that of all executors."""
     context = spark.sparkContext
     if is_local(str(context.master)):
-        return int(internals.java_class(spark, "java.lang.Runtime").getRuntime().maxMemory())
-    return internals.count_executors(context) * internals.executor_memory(context)
+        runtime = internals.java_class(spark, "java.lang.Runtime").getRuntime()
+        return StateMemoryWatch(lambda: int(runtime.maxMemory()), events)
+    return StateMemoryWatch(
+        lambda: internals.count_executors(context) * internals.executor_memory(context),
+        events,
+        is_local=False,
+    )
 
 
 class StateMemoryWatch:
-    """Warns once when the state of the queries of a run takes much of the heap, and again when it has doubled."""
+    """Warns once when the state of the queries of a run takes much of the heap, and again when it has doubled.
+
+    `read_heap` returns bytes: zero if no executor is registered.
+    """
 
     def __init__(self, read_heap: Callable[[], int], events: EventBus, *, is_local: bool = True) -> None:
         self._read_heap, self._events = read_heap, events
