@@ -119,13 +119,13 @@ def describe_expectations(graph: PipelineGraph, query_name: str) -> list[str]:
 
 
 def describe_state_store(query: PlannedQuery) -> list[str]:
-    """Describe where the query's state is; no sentence for a query without state."""
+    """Describe where a new checkpoint keeps the query's state; no sentence for a query without state."""
     if not any(is_stateful(operator) for operator in query.walk()):
         return []
     if query.spark.get(STORE, "").endswith(ROCKSDB.rpartition(".")[2]):
-        return ["its state is on disk, in RocksDB, with files in the checkpoint"]
+        return ["a new checkpoint keeps its state on disk, in RocksDB"]
     return [
-        "its state is in the JVM's memory, in Spark's default state store, with files in the checkpoint",
+        "a new checkpoint keeps its state in the JVM's memory, in Spark's default state store",
         "if it will have millions of keys, choose RocksDB before the first start ('millstream explain state-store')",
     ]
 
