@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -56,6 +57,7 @@ def run_with_kills_of_a_worker_and_the_driver(shop: Project, cluster: Endpoints,
     first = shop.start("run", "--master", cluster.spark, "--json", "--no-page", **variables)
     for query in ("totals", "priced"):
         first.await_event("batch_committed", query=query)
+    _assert_executors_map_the_archive_of(first, cluster)
 
     _kill_server(cluster.folder, "spark-worker-1")
     first.await_event("batch_committed", len(first.list_events("batch_committed")) + 2)
@@ -124,6 +126,33 @@ def _kill_server(folder: Path, server: str) -> None:
     process = state.servers[server].process
     assert process is not None
     process.send(signal.SIGKILL)
+
+
+def _assert_executors_map_the_archive_of(run: Running, cluster: Endpoints) -> None:
+    """Check that executors have their classes from the same archive as their driver, which has none at first."""
+    _, driver = _list_processes(run)
+    executors = [
+        folder
+        for folder in Path("/proc").iterdir()
+        if folder.name.isdigit()
+        and "CoarseGrainedExecutorBackend" in _read(folder / "cmdline")
+        and (folder / "cwd").resolve().is_relative_to(Home(cluster.folder) / "spark")
+    ]
+    assert executors
+    for executor in executors:
+        assert _list_archives(executor) == _list_archives(Path(f"/proc/{driver}"))
+
+
+def _list_archives(process: Path) -> set[str]:
+    """Return the archives of classes that we have made and a JVM has mapped."""
+    return {line.split()[-1] for line in _read(process / "maps").splitlines() if "/archives/" in line}
+
+
+def _read(file: Path) -> str:
+    """Return what stands in a file of a process; nothing if that has ended."""
+    with contextlib.suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 def _list_processes(run: Running) -> list[int]:

@@ -96,6 +96,14 @@ def jvm_flags(archive: Path | None) -> tuple[str, ...]:
     return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", verify)
 
 
+def executor_flags(archive: Path | None) -> tuple[str, ...]:
+    """Return the options with which an executor on this machine uses the driver's archive, or none.
+
+    An AOT cache is for JVMs with the same modules alone, and Spark starts an executor with one more than the driver.
+    """
+    return () if archive is None or archive.suffix == _AOT else jvm_flags(archive)
+
+
 def discard_archive(archive: Path) -> None:
     """Remove an archive with which the JVM did not start, so that a new one is created."""
     archive.unlink(missing_ok=True)

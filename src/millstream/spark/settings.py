@@ -89,12 +89,21 @@ _URL_USER_INFO = "(?<=://)[^/?#\\s:@\"']*:[^/?#\\s\"']*(?=@)"
 CONNECTORS = Path(__file__).parents[1] / "connectors"
 
 
+# Of a value, for a person, in characters.
+_LONGEST = 200
+
+
 class Setting(NamedTuple):
     """One Spark setting and why it has that value."""
 
     key: str
     value: str
     reason: str
+
+    def __str__(self) -> str:
+        """Return one line; of a long list of jars, its beginning."""
+        value = self.value if len(self.value) <= _LONGEST else f"{self.value[:_LONGEST]}…"
+        return f"{self.key} = {value}  ({self.reason})"
 
 
 SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of the setting
@@ -126,11 +135,16 @@ def with_lasting_metastore(conf: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def start_settings(
-    name: str, conf: Mapping[str, object], jars: Sequence[Path], private: Path
+    name: str,
+    conf: Mapping[str, object],
+    jars: Sequence[Path],
+    private: Path,
+    executors: Sequence[Setting] = (),
 ) -> list[Setting]:
     """Return all settings of a start: ours, then the user's `conf`, which takes precedence.
 
-    `private` is a folder that only this user can read, for spilled data and Spark's other files.
+    `private` is a folder that only this user can read, for spilled data and Spark's other files. `executors` are
+    more settings of ours.
     Raises InvalidInput for a setting that may not be set.
     """
     for key in conf:
@@ -153,6 +167,7 @@ def start_settings(
         *_sql_settings(cores),
         *_connector_settings(),
         *_private_settings(private),
+        *executors,
     ]
     if jars and not is_local(user_settings.get("spark.master", "local")):
         paths = ",".join(map(str, jars))

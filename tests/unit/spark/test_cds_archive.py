@@ -44,6 +44,19 @@ def test_an_archive_that_nobody_finished_is_not_used(tmp_path: Path) -> None:
     assert cds_archive.jvm_flags(tmp_path / "a.jsa") == ()
 
 
+def test_an_executor_shares_an_archive_but_no_aot_cache(tmp_path: Path) -> None:
+    archive = adopted(tmp_path, "a")
+    cache = archive.rename(tmp_path / "b.aot")
+    (tmp_path / "b.size").write_text((tmp_path / "a.size").read_text())
+    assert cds_archive.executor_flags(None) == ()
+    assert cds_archive.jvm_flags(cache) != ()
+
+    # Spark starts executors with the module jdk.incubator.vector, and a cache is for the driver's modules alone.
+    assert cds_archive.executor_flags(cache) == ()
+    shared = adopted(tmp_path, "c")
+    assert cds_archive.executor_flags(shared) == cds_archive.jvm_flags(shared) != ()
+
+
 def test_the_archives_used_last_are_kept(tmp_path: Path) -> None:
     first, second = adopted(tmp_path, "a"), adopted(tmp_path, "b")
     os.utime(first, (2, 2))

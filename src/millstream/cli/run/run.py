@@ -241,7 +241,7 @@ def start(
         require_executors(spark, pipeline, queries)
         if verbose:
             for setting in applied_settings():
-                display.say(f"{setting.key} = {setting.value}  ({setting.reason})")
+                display.say(str(setting))
             for query in queries:
                 for sentence in describe_small_batch(pipeline, query):
                     display.say(f"{query}: {sentence}")
