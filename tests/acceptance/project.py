@@ -178,10 +178,10 @@ class Project:
         assert code == 0, running.words()
         return running
 
-    def catch_up_in(self, spark: SparkSession) -> Events:
+    def catch_up_in(self, spark: SparkSession, *words: str) -> Events:
         """The same in this process and in the session of the tests, for what is not about processes."""
         with shared_spark(spark):
-            done = call(self.folder, "run", "--until-caught-up", "--json", env=self.env())
+            done = call(self.folder, "run", "--until-caught-up", "--json", *words, env=self.env())
         assert done.returncode == 0, done.stderr
         return Events(done.stdout)
 

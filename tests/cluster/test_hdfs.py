@@ -14,7 +14,8 @@ from cluster.interruptions import (
     POINTS,
     SLOWLY,
     assert_taken_over,
-    kill_at_each_point,
+    kill_at_points,
+    read_files,
     refuse_a_second_driver,
     resume,
     run_through_an_outage,
@@ -115,7 +116,8 @@ def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
 ) -> None:
     write_input(project.folder, MANY_FILES)
 
-    kill_at_each_point(project, 1)
+    kill_at_points(project, POINTS, 1)
+    project.catch_up_in(spark, *read_files(MANY_FILES))
 
     assert_each_row_is_there_once(spark, root, MANY_FILES)
 

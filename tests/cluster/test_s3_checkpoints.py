@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import sweep
 from acceptance.project import Project, until
 from cluster.interruptions import (
     MANY_FILES,
     POINTS,
-    SLOWLY,
     assert_taken_over,
-    kill_at_each_point,
+    kill_at_points,
     read_files,
     refuse_a_second_driver,
     resume,
@@ -121,9 +119,7 @@ def test_drivers_that_are_suspended_at_a_write_replace_nothing_of_their_successo
     assert "checkpoints/orders/offsets/1" in before
     assert {name for name in before if after.get(name) != before[name]} == set()
     # What the suspended drivers have added to the checkpoint, if anything, does not mislead the next start.
-    if sweep.WHOLE:
-        project.catch_up()
-    elif after.keys() != before.keys():
+    if after.keys() != before.keys():
         s3_process.catch_up(project)
     assert_each_row_is_there_once(root, conf, files)
 
@@ -165,14 +161,13 @@ def test_a_write_whose_response_is_lost_is_not_taken_for_another_drivers(
 @pytest.mark.whole
 @pytest.mark.timeout(1800)
 def test_drivers_that_are_suspended_in_a_batch_end_after_another_has_taken_over(
-    project: Project, root: str, conf: dict[str, str]
+    project: Project, root: str, conf: dict[str, str], s3_process: S3Process
 ) -> None:
     write_input(project.folder, MANY_FILES)
     suspended = suspend_at_points(project, ["batch.begun", "files.staged", "letters.kept", "batch.delivered"])
 
     # The server waits ten seconds when Spark deletes the folder of a job, once a batch.
-    last = project.call("run", "--until-caught-up", "--no-page", *read_files(6))
-    assert last.code == 0, last.err
+    s3_process.catch_up(project, *read_files(6))
     for run in suspended:
         resume(run)
 
@@ -184,39 +179,35 @@ def test_drivers_that_are_suspended_in_a_batch_end_after_another_has_taken_over(
 @pytest.mark.whole
 @pytest.mark.timeout(1800)
 @pytest.mark.kills(len(POINTS))
-@pytest.mark.parametrize(("on_cluster", "time"), [(False, 2), (True, 1)])
 def test_each_row_is_once_after_a_kill_at_each_point_of_a_batch(
-    project: Project,
-    request: pytest.FixtureRequest,
-    root: str,
-    conf: dict[str, str],
-    on_cluster: bool,
-    time: int,
+    project: Project, root: str, conf: dict[str, str], s3_process: S3Process
 ) -> None:
     write_input(project.folder, MANY_FILES)
-    if on_cluster:
-        cluster = request.getfixturevalue("cluster")
-        put_on_cluster(project.folder, cluster, **{"spark.master": cluster.spark})
 
-    kill_at_each_point(project, time)
+    kill_at_points(project, POINTS, 2)
+    s3_process.catch_up(project, *read_files(MANY_FILES))
 
     assert_each_row_is_there_once(root, conf, MANY_FILES)
 
 
+# Here executors have written to S3 what the driver has not committed or published.
+WITH_EXECUTORS = ("files.staged", "letters.kept", "files.committed", "delta.committed", "files.published")
+
+
 @pytest.mark.whole
-@pytest.mark.timeout(900)
-@pytest.mark.kills(1)
-def test_each_row_is_once_after_a_kill_on_a_cluster(
+@pytest.mark.timeout(1200)
+@pytest.mark.kills(len(WITH_EXECUTORS))
+def test_each_row_is_once_after_kills_on_a_cluster(
     project: Project, cluster: Endpoints, root: str, conf: dict[str, str]
 ) -> None:
+    write_input(project.folder, MANY_FILES)
     put_on_cluster(project.folder, cluster, **{"spark.master": cluster.spark})
-    first = project.start("run", "--json", "--no-page", *SLOWLY)
-    first.await_event("batch_committed", count=3)
-    first.kill()
 
-    project.catch_up()
+    kill_at_points(project, WITH_EXECUTORS, 1)
+    last = project.call("run", "--until-caught-up", "--no-page", *read_files(MANY_FILES))
 
-    assert_each_row_is_there_once(root, conf)
+    assert last.code == 0, last.err
+    assert_each_row_is_there_once(root, conf, MANY_FILES)
 
 
 @pytest.mark.whole

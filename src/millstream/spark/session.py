@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
 
-_SHARED_ARCHIVE = "executors on this machine map the driver's class-data archive: each takes seconds of CPU less"
+_SHARED_ARCHIVE = (
+    "executors on this machine map the driver's class-data archive: each takes seconds of CPU less"
+)
 
 # How long Python waits at its end for the JVM to close its files, in seconds.
 FAREWELL = 10.0
