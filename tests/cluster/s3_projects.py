@@ -37,7 +37,7 @@ for line in sys.stdin:
     print("ANSWER " + json.dumps(names["answer"]), flush=True)
 stop_session(spark)
 """
-# A suspended driver renews no lease, so that the shortest time tells it from one that lives.
+# A driver that is suspended or killed renews no lease, so that the shortest time tells it from one that lives.
 CATCH_UP = """
 import os
 from functools import partial
@@ -84,7 +84,7 @@ class S3Process:
         return json.loads(line.removeprefix("ANSWER "))
 
     def catch_up(self, project: Project, *words: str) -> None:
-        """Run a project until it is caught up, after a driver that has been suspended."""
+        """Run a project until it is caught up, after a driver that was suspended or killed."""
         code, errors = self.ask(CATCH_UP, folder=str(project.folder), words=words)
         assert code == 0, errors
 

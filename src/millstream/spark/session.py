@@ -212,13 +212,12 @@ def _plan_launch(name: str, conf: Mapping[str, object], log: Path | None) -> jvm
     jars = jar_cache.ensure_jars("spark")
     s3_jars = ensure_s3_jars() if settings.uses_s3(conf) else []
     private, class_path = create_private_folder(), _class_path(jars)
-    executors = _executor_settings(str(conf.get("spark.master", "local")), java, class_path)
-    start_settings = settings.start_settings(name, conf, [*jars, *s3_jars], private, executors)
-    master = next(s.value for s in start_settings if s.key == "spark.master")
+    master = str(conf.get("spark.master", "local"))
+    executors = _executor_settings(master, java, class_path)
     return jvm_launch.Launch(
         java=java,
         class_path=[*class_path, *s3_jars],
-        settings=start_settings,
+        settings=settings.start_settings(name, conf, [*jars, *s3_jars], private, executors),
         private=private,
         log=_log_file(log),
         is_on_loopback=settings.is_on_loopback(master),

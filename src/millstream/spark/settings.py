@@ -144,8 +144,7 @@ def start_settings(
     """Return all settings of a start: ours, then the user's `conf`, which takes precedence.
 
     `private` is a folder that only this user can read, for spilled data and Spark's other files. `executors` are
-    more settings of ours.
-    Raises InvalidInput for a setting that may not be set.
+    settings of ours that depend on the archive of classes. Raises InvalidInput for a setting that may not be set.
     """
     for key in conf:
         if key in REFUSED:

@@ -1,4 +1,4 @@
-"""The settings of a session in a process that spark-submit has started."""
+"""The settings of a session: of spark-submit, and of executors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from millstream.diagnostics.failure import NotReady
-from millstream.spark import internals, session
+from millstream.spark import cds_archive, internals, session
 from millstream.spark.jars import jar_cache
+from millstream.spark.java_discovery import Java
 from millstream.spark.settings import S3_CLIENT
 
 
@@ -21,6 +22,37 @@ def submit(monkeypatch: pytest.MonkeyPatch, folder: Path, jars: str) -> None:
     monkeypatch.setattr(internals, "submitted_conf", lambda: {"spark.jars": jars, "spark.master": "yarn"})
     monkeypatch.setattr(jar_cache, "ensure_jars", lambda group: [Path(f"{group}.jar")])
     monkeypatch.setattr(session, "ensure_s3_jars", lambda: [Path("s3.jar"), Path("conditional-writes.jar")])
+
+
+@pytest.mark.parametrize(
+    ("master", "shares"),
+    [
+        ("spark://127.0.0.1:7077", True),
+        ("spark://localhost:7077", True),
+        ("spark://host:7077", False),
+        ("yarn", False),
+        ("local[2]", False),
+    ],
+)
+def test_only_executors_on_this_machine_share_the_archive_of_classes_once_there_is_one(
+    master: str, shares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MILLSTREAM_HOME", str(tmp_path))
+    monkeypatch.delenv("MILLSTREAM_ARCHIVE", raising=False)
+    java, jars = Java(tmp_path, 17, "a test"), [tmp_path / "a.jar", tmp_path / "b.jar"]
+    for file in (*jars, tmp_path / "draft"):
+        file.write_bytes(b"classes")
+    assert session._executor_settings(master, java, jars) == []
+    archive = cds_archive.archive_file(java, jars)
+    assert archive is not None
+    cds_archive.install_archive(tmp_path / "draft", archive)
+
+    actual = {setting.key: setting.value for setting in session._executor_settings(master, java, jars)}
+
+    assert bool(actual) == shares
+    if shares:
+        assert actual["spark.executor.extraClassPath"] == f"{jars[0]}:{jars[1]}"
+        assert f"-XX:SharedArchiveFile={archive}" in actual["spark.executor.defaultJavaOptions"]
 
 
 def test_the_jars_of_s3_are_required_of_spark_submit_if_the_spec_uses_s3(

@@ -25,6 +25,18 @@ def test_the_users_value_wins() -> None:
     assert chosen(spark_ui_enabled=True)["spark.ui.enabled"] == "true"
 
 
+def test_a_person_sees_of_a_long_value_the_beginning() -> None:
+    assert str(settings.Setting("a", "b" * 200, "why")) == f"a = {'b' * 200}  (why)"
+    assert str(settings.Setting("a", "b" * 201, "why")) == f"a = {'b' * 200}…  (why)"
+
+
+def test_the_users_value_wins_over_one_for_executors() -> None:
+    ours = settings.Setting("spark.executor.extraClassPath", "ours.jar", "why")
+    for user, value in (({}, "ours.jar"), ({ours.key: "mine.jar"}, "mine.jar")):
+        actual = {s.key: s.value for s in start_settings("p", user, [], PRIVATE, [ours])}
+        assert actual[ours.key] == value
+
+
 def test_the_users_own_java_options_replace_the_limits_of_the_optimising_compiler() -> None:
     assert "Tier4" in chosen()["spark.driver.defaultJavaOptions"]
     assert chosen(spark_driver_defaultJavaOptions="-Xss4m")["spark.driver.defaultJavaOptions"] == "-Xss4m"
