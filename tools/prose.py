@@ -90,6 +90,7 @@ LATER = {
     "src/millstream/notebook": 0,
     "src/millstream/pipeline": 0,
     "src/millstream/plan": 0,
+    "src/millstream/process": 0,
     "src/millstream/proof": 0,
     "src/millstream/spark": 0,
     "src/millstream/spec": 0,

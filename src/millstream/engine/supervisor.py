@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -15,6 +14,7 @@ from pyspark.errors import PySparkException
 from millstream.diagnostics.failure import RESTART, CheckpointError, InvalidInput, MillstreamError
 from millstream.engine.failure_classifier import COMMITTED_ELSEWHERE, FailureKind, QueryFailure, classify
 from millstream.engine.failure_place import locate_failure
+from millstream.process.signal_safe_event import SignalSafeEvent
 from millstream.spark.session import explain_lost_jvm
 
 if TYPE_CHECKING:
@@ -82,14 +82,17 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self.watched = [SupervisedQuery(query) for query in self.queries]
-        self._end_requested = threading.Event()
-        self._interrupt_requested = threading.Event()
+        self._end_requested = SignalSafeEvent()
+        self._interrupt_requested = SignalSafeEvent()
         self._is_out_of_files = False
         self._is_time_over = False
         self._is_ending = False
 
     def end(self) -> None:
-        """Ask for a graceful end: current batches finish. A second call interrupts them."""
+        """Ask for a graceful end: current batches finish. A second call interrupts them.
+
+        Signal handlers call this.
+        """
         if self._end_requested.is_set():
             self._interrupt_requested.set()
         self._end_requested.set()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.diagnostics.failure import NotReady
+from millstream.process.parent_death import make_parent_death_hook
 from millstream.spark.jars.ivy_download import pyspark_folder
-from millstream.spark.parent_death import make_parent_death_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

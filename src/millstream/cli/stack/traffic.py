@@ -19,6 +19,7 @@ from millstream.cli.project import find_spec, project_options
 from millstream.cli.signals import handle_ending
 from millstream.cli.variables import spec_environment
 from millstream.diagnostics.failure import InvalidInput, NotReady
+from millstream.process.signal_safe_event import SignalSafeEvent
 from millstream.spec.duration import Duration
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def command(
             "no local stack is running and KAFKA is not set",
             "start the stack with 'millstream up', or set KAFKA",
         )
-    stop, steps = threading.Event(), ProgressReporter()
+    stop, steps = SignalSafeEvent(), ProgressReporter()
     if attached:
         threading.Thread(target=_watch_starter, args=(stop,), name="starter", daemon=True).start()
 
@@ -120,7 +121,7 @@ def command(
     print_hint("next: millstream run")
 
 
-def _watch_starter(stop: threading.Event) -> None:
+def _watch_starter(stop: SignalSafeEvent) -> None:
     """Stop when standard input is closed, and exit soon after in any case, because the parent is gone."""
     while os.read(0, 1024):
         pass

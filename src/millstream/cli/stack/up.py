@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import signal
-import threading
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -16,6 +15,7 @@ from millstream.cli.project import find_spec, load_project, project_options
 from millstream.cli.signals import handle_ending
 from millstream.devstack import stack
 from millstream.devstack.servers.spark_cluster import MOST_WORKERS, ClusterSize
+from millstream.process.signal_safe_event import SignalSafeEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,9 +171,9 @@ def _print(endpoints: Endpoints, *, as_json: bool) -> None:
         click.echo(f"export {' '.join(pairs)}")
 
 
-def _signalled() -> threading.Event:
+def _signalled() -> SignalSafeEvent:
     """Return an event that the first SIGINT, SIGTERM or SIGHUP sets. A second ends this process and its servers."""
-    leave = threading.Event()
+    leave = SignalSafeEvent()
 
     def signalled(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
         signal.signal(number, signal.SIG_DFL)
@@ -183,7 +183,7 @@ def _signalled() -> threading.Event:
     return leave
 
 
-def _stay(folder: Path, leave: threading.Event) -> None:
+def _stay(folder: Path, leave: SignalSafeEvent) -> None:
     """Print each change of state of the servers until `leave` is set, then stop them."""
     printed_states: dict[str, str] = {}
     while True:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from millstream.devstack.supervisor.process import Identity
 from millstream.devstack.supervisor.state import Home, ServerStatus, StackState
-from millstream.spark.parent_death import make_parent_death_hook
+from millstream.process.parent_death import make_parent_death_hook
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -18,6 +18,7 @@ from millstream.devstack.servers.topics import partition_counts
 from millstream.devstack.traffic.flow import RecordKind, TrafficFlow, TrafficRecord
 from millstream.devstack.traffic.values import format_iso_time
 from millstream.diagnostics.failure import NotReady
+from millstream.process.signal_safe_event import SignalSafeEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,7 +126,7 @@ class Sender:
             plan.seed, format_iso_time(plan.start // 1000), {name: TopicCounts() for name in names}
         )
 
-    def send(self, stop: threading.Event, progress: Progress | None = None) -> Summary:
+    def send(self, stop: SignalSafeEvent, progress: Progress | None = None) -> Summary:
         """Send until the plan is done or `stop` is set, wait for the broker, and return the summary.
 
         Raises NotReady if the broker does not answer, a topic is missing, or records were lost.
@@ -187,7 +188,7 @@ class Sender:
             )
         return {name: existing[name] for name in self.summary.topics}
 
-    def _due(self, stop: threading.Event, producer: Producer, started: float) -> Iterator[TrafficRecord]:
+    def _due(self, stop: SignalSafeEvent, producer: Producer, started: float) -> Iterator[TrafficRecord]:
         """Yield the plan's records, each not before its time."""
         plan = self.plan
         flow = iter(TrafficFlow(self.traffic, plan.seed, plan.start))
@@ -234,7 +235,7 @@ class TrafficRun:
     """Traffic sent by a thread of this process until `stop`."""
 
     def __init__(self, traffic: Traffic, plan: SendPlan, kafka: str, journal: Path | None = None) -> None:
-        self._stop = threading.Event()
+        self._stop = SignalSafeEvent()
         self._error: BaseException | None = None
         self._journal = journal
         self._sender = Sender(traffic, plan, kafka)
@@ -267,7 +268,7 @@ class TrafficRun:
 
 
 def send_traffic(
-    sender: Sender, stop: threading.Event, journal: Path | None = None, progress: Progress | None = None
+    sender: Sender, stop: SignalSafeEvent, journal: Path | None = None, progress: Progress | None = None
 ) -> Summary:
     """Send, with a journal in a file if one is given. Raises NotReady if the journal cannot be written."""
     if journal is None:
@@ -285,7 +286,7 @@ def send_traffic(
 
 def _produce(
     producer: Producer,
-    stop: threading.Event,
+    stop: SignalSafeEvent,
     record: TrafficRecord,
     report: Callable[[KafkaError | None, Any], None],
     partition: int,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from millstream.diagnostics.failure import NotReady
+from millstream.process.parent_death import make_parent_death_hook
 from millstream.spark.java_discovery import find_java
-from millstream.spark.parent_death import make_parent_death_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
