@@ -42,7 +42,7 @@ def interrupt(work: Callable[[], object], number: int, handler: Callable[[], obj
     thread = threading.Thread(target=work_traced, daemon=True)
     thread.start()
     thread.join(PATIENCE)
-    assert not thread.is_alive(), f"a signal at instruction {number} makes it wait for ever"
+    assert not thread.is_alive(), f"a signal at instruction {number} makes it wait forever"
     return interrupted.is_set()
 
 
