@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Longest delay until a stop takes effect, in seconds.
 _POLL_SECONDS = 0.05
+# Shortest wait for the next record, in seconds. At a high rate, the records that are due in it are sent together.
+_PACE_SECONDS = 0.01
 # Delivery reports are collected after this many records, rarely enough to be cheap.
 _POLL_RECORDS = 500
 _FLUSH_SECONDS = 120
@@ -205,7 +207,7 @@ class Sender:
                 return
             while (wait := due - (time.monotonic() - started)) > 0 and not stop.is_set():
                 producer.poll(0)
-                stop.wait(min(wait, _POLL_SECONDS))
+                stop.wait(min(max(wait, _PACE_SECONDS), _POLL_SECONDS))
             if stop.is_set():
                 return
             yield record

@@ -8,10 +8,12 @@ import json
 import textwrap
 from datetime import datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
+from millstream.devstack.traffic import send
 from millstream.devstack.traffic.flow import RecordKind, TrafficFlow, TrafficRecord
 from millstream.devstack.traffic.model import Damage, Traffic, read_traffic
 from millstream.devstack.traffic.send import SendPlan
@@ -233,6 +235,35 @@ def test_the_plan_of_rows_without_a_start_ends_about_this_moment() -> None:
     plans = [SendPlan.of(actual, rows=rows) for rows in (10, 36_010)]
 
     assert (plans[0].start - plans[1].start) / 1_000_000 == pytest.approx(3600, abs=5)
+
+
+class PacedClock:
+    """A clock that only the sender's waits move, and the event that would end the sending."""
+
+    def __init__(self) -> None:
+        self.now, self.waits = 0.0, 0
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> None:
+        self.now, self.waits = self.now + seconds, self.waits + 1
+
+
+def test_a_thousand_records_a_second_are_sent_at_a_hundred_wakeups(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = PacedClock()
+    monkeypatch.setattr(send.time, "monotonic", lambda: clock.now)
+    plan = SendPlan(seed=1, start=START, seconds=10)
+    sender = send.Sender(traffic().at_rate(1000), plan, "unused")
+    delays = [
+        clock.now - (record.at - START) / 1_000_000
+        for record in sender._due(clock, Mock(), 0.0)  # type: ignore[arg-type]
+    ]
+    assert len(delays) > 9_000
+    assert clock.waits < 1_200
+    assert min(delays) > -1e-9
+    assert max(delays) < 0.011
+    assert clock.now >= 10
 
 
 def test_the_rate_of_a_follower_comes_from_what_it_follows() -> None:
