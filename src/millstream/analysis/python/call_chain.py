@@ -263,11 +263,10 @@ def bind_literals(function: ast.FunctionDef, call: CallChain) -> ast.FunctionDef
     values |= dict(zip(names, node.args, strict=False))
     values |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
     literals = {name: value for name, value in values.items() if isinstance(value, ast.Constant)}
+    inside = [inner for statement in function.body for inner in ast.walk(statement)]
     stored = {
-        inner.id
-        for inner in ast.walk(function)
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
-    }
+        inner.id for inner in inside if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
+    } | {inner.arg for inner in inside if isinstance(inner, ast.arg)}
     if any(keyword.arg is None for keyword in node.keywords) or literals.keys() <= stored:
         return function
     binding = _Literals({name: value for name, value in literals.items() if name not in stored})

@@ -120,6 +120,19 @@ def test_an_inner_function_is_read_once(parameter: str) -> None:
     assert not facts.is_opaque
 
 
+def test_an_argument_is_not_bound_where_an_inner_function_has_a_parameter_of_that_name() -> None:
+    facts = code(
+        """
+        def store(rows, kind):
+            write = lambda kind: rows.write.format(kind).save("a")
+            write("parquet")
+        store(batch, "jdbc")
+        """
+    )
+
+    assert [write.format for write in facts.writes] == [""]
+
+
 @pytest.mark.parametrize(
     "loop",
     [
