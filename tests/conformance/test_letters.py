@@ -231,6 +231,27 @@ def test_a_purge_takes_what_was_set_aside_before_a_time_and_leaves_the_rest(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_of_what_was_sent_again_only_records_of_topics_that_were_read_are_deleted(
+    kind: str, make: Any, keepers: Any, spark: SparkSession
+) -> None:
+    box = make(kind)
+    keeper = keepers(box, spark)
+    refused = {**FULL, **dict.fromkeys(("topic", "partition", "offset"))}
+    keep(keeper, spark, 0, FULL)
+    (read,) = read_unique(box)
+    keep(keeper, spark, 1, {**FULL, "offset": 8, "at": NOON - timedelta(microseconds=1)}, refused)
+
+    assert box.delete_sent("paid", {"copy": [read.at]}) == 0
+    assert box.delete_sent("orders", {"another": [read.at]}) == 0
+    assert len(read_unique(box)) == 3
+    assert box.delete_sent("orders", {"another": [NOON - timedelta(days=1)], "copy": [read.at]}) == 0
+
+    assert sorted((letter.offset or 0, letter.at) for letter in read_unique(box)) == [
+        (0, NOON), (8, NOON - timedelta(microseconds=1)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_that_comes_again_after_a_purge_adds_nothing(
     kind: str, make: Any, keepers: Any, spark: SparkSession
 ) -> None:

@@ -81,6 +81,16 @@ def test_letters_behind_others_stay_and_are_counted(broker: Broker, spark: Spark
     assert [dead_letter.source for dead_letter in read_unique(result)] == ["orders", "paid"]
 
 
+def test_letters_that_were_sent_again_and_are_behind_others_stay_and_are_counted(
+    broker: Broker, spark: SparkSession
+) -> None:
+    result = store_letters(broker, "letters-sent", spark, BARE, FULL)
+
+    assert result.delete_sent("orders", {"copy": [NOON]}) == 1
+
+    assert len(read_unique(result)) == 2
+
+
 def test_a_purge_of_letters_that_all_stand_behind_others_is_refused(
     broker: Broker, spark: SparkSession
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,8 +14,9 @@ from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.events.event_messages import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from millstream.connectors.api.dead_letters import DeadLetter, DeadLetterStore
     from millstream.pipeline.model import Pipeline
 
 NAMES = ("stop", "restart", "resend")
@@ -57,28 +59,31 @@ class RunActions:
         if not self._resending.acquire(blocking=False):
             raise InvalidInput("dead letters are being delivered already", "wait until that has ended")
         try:
-            sent = resend_dead_letters(self.pipeline)
+            sent, remaining = resend_dead_letters(self.pipeline)
         finally:
             self._resending.release()
         text = f"{format_count(sent, 'dead letter')} delivered to their topics again"
+        if remaining:
+            store = self.pipeline.letters.describe()
+            verb = "stays" if remaining == 1 else "stay"
+            text += f"; {remaining:,} of them {verb} in {store}, which deletes only from its start"
         self.tell(f"asked on the page: {text}")
         return f"{text}."
 
 
-def resend_dead_letters(pipeline: Pipeline) -> int:
-    """Send each dead letter of a topic to it again, and delete it from the store; return how many.
+def resend_dead_letters(pipeline: Pipeline) -> tuple[int, int]:
+    """Send each dead letter of a topic to it again, and delete it from the store.
 
-    A dead letter that is written meanwhile stays. Raises `NotReady` if the broker does not accept one; then none of
-    that source is deleted, and some may be in the topic twice.
+    Returns the number of records that were sent, and the number of their dead letters that could not be deleted. Only
+    what was read is deleted: a dead letter may be written meanwhile, and a row that a sink refused has no topic.
+    Raises `NotReady` if the broker does not accept one; then none of that source is deleted, and some may be in the
+    topic twice.
     """
-    store, started, total = pipeline.letters, datetime.now(UTC), 0
-    names = [name for name, entry in pipeline.sources.items() if not entry.static]
-    for name in names:
-        chosen = (
-            letter
-            for letter in skip_duplicates(store.all(), store.counts())
-            if letter.source == name and letter.topic is not None and _as_utc(letter.at) < started
-        )
+    store, started = pipeline.letters, datetime.now(UTC)
+    total = remaining = 0
+    for name in (name for name, entry in pipeline.sources.items() if not entry.static):
+        written: defaultdict[str, set[datetime]] = defaultdict(set)
+        chosen = skip_duplicates(_read_resendable(store, name, started, written), store.counts())
         sent = 0
         while portion := list(islice(chosen, PORTION)):
             for topic in dict.fromkeys(letter.topic or "" for letter in portion):
@@ -86,9 +91,19 @@ def resend_dead_letters(pipeline: Pipeline) -> int:
                 if pipeline.sources[name].source.resend(topic, own):
                     sent += len(own)
         if sent:
-            store.purge(started, name)
+            remaining += store.delete_sent(name, written)
         total += sent
-    return total
+    return total, remaining
+
+
+def _read_resendable(
+    store: DeadLetterStore, source: str, started: datetime, written: defaultdict[str, set[datetime]]
+) -> Iterator[DeadLetter]:
+    """Yield a source's records of topics written before a time, and note in `written` when each query wrote them."""
+    for letter in store.all():
+        if letter.source == source and letter.topic is not None and _as_utc(letter.at) < started:
+            written[letter.query].add(letter.at)
+            yield letter
 
 
 def _as_utc(at: datetime) -> datetime:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from millstream.spec.base import Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pyarrow as pa
@@ -128,6 +128,14 @@ class DeadLetterStore(Spec, ABC):
 
         A dead letter that is written meanwhile stays. The ledger keeps the batches, so that repeating one adds
         nothing. Raises `InvalidInput` if the store cannot delete such a selection at all.
+        """
+
+    @abstractmethod
+    def delete_sent(self, source: str, written: Mapping[str, Collection[datetime]]) -> int:
+        """Delete a source's dead letters that are records of a topic; return how many could not be deleted.
+
+        Only those are deleted that a query wrote at one of its times in `written`, which are the values of `at` that
+        were read. A dead letter may appear in the store long after its `at`.
         """
 
     @abstractmethod

@@ -18,7 +18,7 @@ from millstream.connectors.delta.commit.maintenance import delete_absent_files
 from millstream.connectors.delta.dead_letter_writer import RETRIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from millstream.spec.location import Location
@@ -66,10 +66,24 @@ def count_by_group(location: Location, before: datetime | None) -> Counter[Group
 
 def purge(location: Location, before: datetime | None, source: str | None) -> None:
     """Delete dead letters written before a time, of a source, or all, and their files."""
+    _delete(location, _build_condition(before, () if source is None else (source,)))
+
+
+def delete_sent(location: Location, source: str, written: Mapping[str, Collection[datetime]]) -> None:
+    """Delete a source's records of topics that these queries wrote at these times, and their files."""
+    chosen = " OR ".join(
+        f"(query = {_quote(query)} AND at IN ({', '.join(map(_time_literal, times))}))"
+        for query, times in written.items()
+        if times
+    )
+    if chosen:
+        _delete(location, f"source = {_quote(source)} AND topic IS NOT NULL AND ({chosen})")
+
+
+def _delete(location: Location, condition: str | None) -> None:
     if not _exists(location):
         return
     require_delta_rs(location, appends=True)
-    condition = _build_condition(before, () if source is None else (source,))
     with commit_lock(location.local, name=WRITING_LOCK_FILE), commit_lock(location.local):
         table = _open(location)
         table.delete(condition, commit_properties=CommitProperties(max_commit_retries=RETRIES))
@@ -133,10 +147,17 @@ def _build_condition(
     conditions = []
     for limit, operator in ((before, "<"), (since, ">=")):
         if limit is not None:
-            # A plain TIMESTAMP has nanoseconds, for which the log's statistics are not used.
-            time = f"{limit.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
-            conditions.append(f"at {operator} arrow_cast('{time}', 'Timestamp(Microsecond, Some(\"UTC\"))')")
+            conditions.append(f"at {operator} {_time_literal(limit)}")
     if sources:
-        quoted = ", ".join("'" + source.replace("'", "''") + "'" for source in sources)
-        conditions.append(f"source IN ({quoted})")
+        conditions.append(f"source IN ({', '.join(map(_quote, sources))})")
     return " AND ".join(conditions) or None
+
+
+def _time_literal(time: datetime) -> str:
+    # A plain TIMESTAMP has nanoseconds, for which the log's statistics are not used.
+    text = f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return f"arrow_cast('{text}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

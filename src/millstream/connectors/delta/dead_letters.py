@@ -11,7 +11,7 @@ from millstream.spec.location import Location
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from millstream.connectors.api.writer import SinkIdentity
@@ -56,6 +56,13 @@ class DeltaDeadLetterStore(DeadLetterStore):
         from millstream.connectors.delta.dead_letter_table import purge  # noqa: PLC0415 - as above
 
         purge(self.path, before, source)
+        return 0
+
+    def delete_sent(self, source: str, written: Mapping[str, Collection[datetime]]) -> int:
+        """Delete rows, and the files that contained them."""
+        from millstream.connectors.delta.dead_letter_table import delete_sent  # noqa: PLC0415 - as above
+
+        delete_sent(self.path, source, written)
         return 0
 
     def change_mark(self) -> object:

@@ -16,7 +16,7 @@ from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
 from millstream.diagnostics.failure import InvalidInput, NotReady, Outage, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from millstream.connectors.kafka.client.broker import Broker
 
@@ -91,11 +91,36 @@ def purge(broker: Broker, topic: str, before: datetime | None, source: str | Non
     A broker deletes records only from the start of a partition, so chosen ones after a record that stays remain.
     Raises `InvalidInput` if no chosen dead letter is at a start.
     """
+    matching, remaining = _delete(broker, topic, lambda letter: is_selected(letter, before, source))
+    if matching and remaining == matching:
+        raise InvalidInput(
+            f"records of a topic can be deleted only from its start, and in '{topic}' each of these records is "
+            f"behind a record that must stay",
+            "use purge with --before or --all, or let the retention of the topic delete them",
+        )
+    return remaining
+
+
+def delete_sent(broker: Broker, topic: str, source: str, written: Mapping[str, Collection[datetime]]) -> int:
+    """Delete a source's records of topics that these queries wrote at these times; return how many remain."""
+    return _delete(
+        broker,
+        topic,
+        lambda letter: (
+            letter.source == source
+            and letter.topic is not None
+            and letter.at in written.get(letter.query, ())
+        ),
+    )[1]
+
+
+def _delete(broker: Broker, topic: str, is_chosen: Callable[[DeadLetter], bool]) -> tuple[int, int]:
+    """Delete the chosen ones at the start of each partition; return how many were chosen, and how many remain."""
     ends: dict[int, int] = {}
     blocked: set[int] = set()
     matching = remaining = 0
     for (partition, offset), letter in _records(broker, topic):
-        if letter is None or not is_selected(letter, before, source):
+        if letter is None or not is_chosen(letter):
             blocked.add(partition)
             ends.setdefault(partition, offset)
         else:
@@ -103,14 +128,8 @@ def purge(broker: Broker, topic: str, before: datetime | None, source: str | Non
             remaining += partition in blocked
         if partition not in blocked:
             ends[partition] = offset + 1
-    if matching and remaining == matching:
-        raise InvalidInput(
-            f"records of a topic can be deleted only from its start, and in '{topic}' each of these records is "
-            f"behind a record that must stay",
-            "use purge with --before or --all, or let the retention of the topic delete them",
-        )
-    if not matching:
-        return 0
+    if matching == remaining:
+        return matching, remaining
     admin = AdminClient(dict(broker.native()), logger=SILENT)
     futures = admin.delete_records([TopicPartition(topic, number, end) for number, end in ends.items()])
     for future in futures.values():
@@ -121,7 +140,7 @@ def purge(broker: Broker, topic: str, before: datetime | None, source: str | Non
                 f"records of topic '{topic}' cannot be deleted: {cause.args[0].str()}",
                 "grant Delete on the topic; it must have cleanup.policy=delete",
             ) from cause
-    return remaining
+    return matching, remaining
 
 
 def _topic_exists(admin: Any, broker: Broker, topic: str) -> bool:

@@ -13,7 +13,7 @@ from millstream.connectors.kafka.sink import KafkaSink
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from millstream.connectors.api.values.problem import Problem
@@ -76,6 +76,12 @@ class KafkaDeadLetterStore(Broker, DeadLetterStore):
         from millstream.connectors.kafka.dead_letter_topic import purge  # noqa: PLC0415 - as above
 
         return purge(self, self.topic, before, source)
+
+    def delete_sent(self, source: str, written: Mapping[str, Collection[datetime]]) -> int:
+        """Delete from the start of each partition up to the first dead letter that is not chosen."""
+        from millstream.connectors.kafka.dead_letter_topic import delete_sent  # noqa: PLC0415 - as above
+
+        return delete_sent(self, self.topic, source, written)
 
     def target(self) -> str:
         """Return the topic."""

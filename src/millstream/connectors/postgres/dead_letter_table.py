@@ -19,7 +19,7 @@ from millstream.connectors.postgres.client.identifiers import split_table_name
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from millstream.connectors.postgres.sink import PostgresSink
@@ -74,9 +74,20 @@ def purge(sink: PostgresSink, before: datetime | None, source: str | None) -> No
     if source is not None:
         conditions.append(SQL("source = %s"))
         values.append(source)  # type: ignore[arg-type]
-    query = SQL("WITH gone AS (DELETE FROM {} WHERE {}) SELECT 1").format(
-        _table_identifier(sink), SQL(" AND ").join(conditions)
+    _delete(sink, SQL(" AND ").join(conditions), values)
+
+
+def delete_sent(sink: PostgresSink, source: str, written: Mapping[str, Collection[datetime]]) -> None:
+    """Delete a source's records of topics that these queries wrote at these times. Raises as `purge` does."""
+    pairs = [(query, at) for query, times in written.items() for at in times]
+    where = SQL(
+        "source = %s AND topic IS NOT NULL AND (query, at) IN (SELECT * FROM unnest(%s::text[], %s::timestamptz[]))"
     )
+    _delete(sink, where, [source, [query for query, _ in pairs], [at for _, at in pairs]])
+
+
+def _delete(sink: PostgresSink, where: Composed | SQL, values: list[Any]) -> None:
+    query = SQL("WITH gone AS (DELETE FROM {} WHERE {}) SELECT 1").format(_table_identifier(sink), where)
     for _ in _stream_rows(sink, query, values):
         pass
 

@@ -13,7 +13,7 @@ from millstream.spec.secrets.secret import Secret, SecretUrl
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from millstream.connectors.api.values.problem import Problem
@@ -70,6 +70,13 @@ class PostgresDeadLetterStore(DeadLetterStore):
         from millstream.connectors.postgres.dead_letter_table import purge  # noqa: PLC0415 - as above
 
         purge(self.sink(), before, source)
+        return 0
+
+    def delete_sent(self, source: str, written: Mapping[str, Collection[datetime]]) -> int:
+        """Delete rows; the ledger keeps their batch ids."""
+        from millstream.connectors.postgres.dead_letter_table import delete_sent  # noqa: PLC0415 - as above
+
+        delete_sent(self.sink(), source, written)
         return 0
 
     def target(self) -> str:

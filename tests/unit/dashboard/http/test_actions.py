@@ -164,4 +164,4 @@ def test_a_page_over_a_run_that_offers_nothing_has_no_actions(tmp_path: Path) ->
 
 def test_sources_without_a_topic_have_nothing_to_deliver_again(served: app.Page) -> None:
     assert served.server.answers.feed.actions is not None
-    assert resend_dead_letters(served.server.answers.feed.actions.pipeline) == 0
+    assert resend_dead_letters(served.server.answers.feed.actions.pipeline) == (0, 0)
