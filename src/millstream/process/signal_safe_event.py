@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import queue
+import threading
 
 
 class SignalSafeEvent:
@@ -11,25 +11,31 @@ class SignalSafeEvent:
 
     Python runs handlers in the main thread, between any two instructions. `threading.Event.set` takes a lock that
     `wait` takes as well, so that a handler which interrupts `wait` while it has the lock waits for itself forever.
-    `SimpleQueue.put` is documented to be safe there.
+    Here `set` takes no lock, and releases the one that `wait` waits for.
     """
 
     def __init__(self) -> None:
         self._is_set = False
-        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._until_set = threading.Lock()
+        self._until_set.acquire()
 
     def is_set(self) -> bool:
         """Whether the event was set. It stays set."""
         return self._is_set
 
     def set(self) -> None:
-        """Set the event, and wake one thread that waits. Others notice it at the end of their timeout."""
-        self._is_set = True
-        self._wakeups.put(None)
+        """Set the event, and wake the threads that wait."""
+        if not self._is_set:
+            self._is_set = True
+            self._release()
 
     def wait(self, timeout: float) -> bool:
         """Wait for at most `timeout` seconds, and return whether the event is set."""
-        if not self._is_set:
-            with contextlib.suppress(queue.Empty):
-                self._wakeups.get(timeout=timeout)
+        if not self._is_set and self._until_set.acquire(timeout=timeout):
+            self._release()
         return self._is_set
+
+    def _release(self) -> None:
+        # Two calls of `set` at the same time, or a thread that was woken, may already have released it.
+        with contextlib.suppress(RuntimeError):
+            self._until_set.release()

@@ -7,6 +7,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from millstream.engine import supervisor as supervision
 from millstream.engine.supervisor import Supervisor
 from millstream.process.signal_safe_event import SignalSafeEvent
@@ -14,8 +16,6 @@ from millstream.spec.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pytest
 
 PATIENCE = 20.0
 
@@ -53,14 +53,37 @@ def test_a_handler_sets_the_event_at_any_instruction_of_a_wait() -> None:
             break
         assert event.is_set()
         assert event.wait(PATIENCE)
-    assert number > 20, "the wait was not traced"
+    assert number > 10, "the wait was not traced"
     assert not event.is_set()
 
 
-def test_a_wait_ends_as_soon_as_another_thread_sets_the_event() -> None:
+def test_a_handler_sets_the_event_at_any_instruction_of_another_set() -> None:
+    for number in itertools.count():
+        event = SignalSafeEvent()
+        if not interrupt(event.set, number, event.set):
+            break
+        assert event.wait(PATIENCE)
+    assert number > 10, "the call was not traced"
+
+
+def test_every_wait_ends_as_soon_as_another_thread_sets_the_event() -> None:
     event = SignalSafeEvent()
-    threading.Timer(0.05, event.set).start()
-    assert event.wait(PATIENCE * 1000)
+    ended: list[bool] = []
+    threads = [threading.Thread(target=lambda: ended.append(event.wait(1e6)), daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert not event.wait(0.05)
+    event.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert ended == [True] * 3
+
+
+@pytest.mark.parametrize("timeout", [0, 1e-9, 1e-6])
+def test_the_shortest_waits_end(timeout: float) -> None:
+    event = SignalSafeEvent()
+    for _ in range(1000):
+        assert not event.wait(timeout)
 
 
 class Endless:
