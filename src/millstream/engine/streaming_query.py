@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from millstream.checkpoint import empty_batches, metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.temp_files import delete_partial_files
@@ -370,9 +373,13 @@ class RunningQuery:
         return self.handle is None or not internals.is_running(self.handle)
 
     def stop(self) -> None:
-        """Stop at once. A batch in progress is interrupted and runs again at the next start."""
+        """Stop at once. A batch in progress is interrupted and runs again at the next start.
+
+        A batch that ignores its interruption, because it waits in Python, is left alone after Spark's `stopTimeout`.
+        """
         if self.handle is not None:
-            self.handle.stop()
+            with suppress(Py4JJavaError, PySparkException):
+                self.handle.stop()
 
     def close(self) -> None:
         """Close the writers and detach the `foreachBatch` callback."""

@@ -34,6 +34,7 @@ DEATHS = 3
 POISONED = (
     "correct the code that reads these records, then start again: the batch will contain the same records"
 )
+INTERRUPTED = "asked to end at once; its batch is interrupted and runs again at the next start"
 TIME_OVER = " (the time of the run is over; the next run continues here)"
 
 
@@ -392,4 +393,5 @@ class Supervisor:
                 self._handle_failure(watched, classify(error, raised))
             else:
                 watched.state = QueryPhase.ENDED
-                self.events.emit("query_stopped", watched.query.name, reason="asked to end")
+                reason = "asked to end" if watched.query.has_ended() else INTERRUPTED
+                self.events.emit("query_stopped", watched.query.name, reason=reason)

@@ -292,6 +292,11 @@ def _sql_settings(cores: int) -> list[Setting]:
             "spark.hadoop.fs.file.impl", LOCAL_FILES, "reading a link or setting a mode starts no process"
         ),
         Setting(
+            "spark.sql.streaming.stopTimeout",
+            "10s",
+            "a batch that ignores its interruption does not hold up the end of a run; Spark would wait forever",
+        ),
+        Setting(
             "spark.sql.streaming.numRecentProgressUpdates",
             "20",
             "memory: a report has the dead letters of its batch; a hundred were kept",

@@ -12,7 +12,7 @@ import click
 
 from millstream.cli.cluster import use_cluster
 from millstream.cli.project import complete_query, open_project, project_options
-from millstream.cli.signals import handle_ending
+from millstream.cli.signals import INTERRUPTED, handle_ending
 from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spec.duration import Duration
 
@@ -274,9 +274,9 @@ def start(
                 spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=watch
             )
             following, gaps = afterwards() if succeeded and not ending.is_requested else None, {}
-        code = ending.exit_code
+        code = INTERRUPTED if ending.is_immediate else ending.exit_code
         events.emit("run_stopped", exit_code=code)
-    return 130 if ending.is_immediate else code
+    return code
 
 
 def _locate_sql(loaded: LoadedSpec, view: str, start: int, stop: int) -> str:
