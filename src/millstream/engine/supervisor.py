@@ -202,11 +202,15 @@ class Supervisor:
             watched.state = QueryPhase.RUNNING
 
     def _check_running(self, watched: SupervisedQuery) -> None:
-        """Handle the end of a query, if it has ended. A delivered batch resets its count of failures."""
+        """Handle the end of a query, if it has ended.
+
+        A delivered batch resets its count of failures, and so does a source that responded and had no rows.
+        """
         query = watched.query
-        if watched.failures and query.has_delivered:
+        if watched.failures and (query.has_delivered or query.is_idle):
             watched.failures, watched.failing_since = 0, None
-        if query.is_active or query.handle is None:
+        # After its last batch a query is not active any more, and still commits the batch.
+        if query.is_active or query.handle is None or not query.has_ended():
             try:
                 query.look()
             except CheckpointError as loss:

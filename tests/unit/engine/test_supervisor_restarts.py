@@ -235,10 +235,15 @@ class Batches(Running):
         self.starts, self.asked = 0, False
         self.handle: Any = self
         self.delivery = self.following = None
-        self.is_active = self.has_delivered = False
+        self.is_active = self.has_delivered = self.is_idle = False
+        self.is_thread_alive = False
 
     def start(self) -> None:
+        assert not self.is_thread_alive, "Spark has a query of this name"
         self.starts, self.asked, self.is_active = self.starts + 1, False, True
+
+    def has_ended(self) -> bool:
+        return not self.is_active and not self.is_thread_alive
 
     def ask_to_end(self) -> None:
         self.asked = True
@@ -290,6 +295,41 @@ def test_a_query_that_is_asked_to_restart_commits_its_batch_and_starts_again() -
 
     assert (query.starts, query.asked, made.watched[0].state) == (2, False, QueryPhase.RUNNING)
     assert events == []
+
+
+def test_a_query_that_still_commits_its_last_batch_is_not_started_again_before() -> None:
+    query = Batches()
+    made, events = looked_at(query)
+
+    made.restart("funnel")
+    query.is_active, query.is_thread_alive = False, True
+    for _ in range(3):
+        made._look_at(made.watched[0])
+    assert (query.starts, made.watched[0].state) == (1, QueryPhase.RUNNING)
+    query.is_thread_alive = False
+    for _ in range(2):
+        made._look_at(made.watched[0])
+
+    assert (query.starts, made.watched[0].state, events) == (2, QueryPhase.RUNNING, [])
+
+
+@pytest.mark.parametrize(("is_idle", "state"), [(True, QueryPhase.RETRYING), (False, QueryPhase.FAILED)])
+def test_an_outage_is_over_once_the_sources_respond_although_no_row_comes(
+    clock: list[float], *, is_idle: bool, state: QueryPhase
+) -> None:
+    query = Batches()
+    made, _ = looked_at(query)
+    query.batch = None
+    made._handle_failure(made.watched[0], AWAY)
+    clock[0] += 60
+    made._look_at(made.watched[0])
+    query.is_idle = is_idle
+    made._look_at(made.watched[0])
+
+    clock[0] += 5 * 3600
+    made._handle_failure(made.watched[0], AWAY)
+
+    assert made.watched[0].state is state
 
 
 def test_a_query_that_waits_for_its_next_attempt_starts_at_once() -> None:
