@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,10 @@ class FlowingQuery(RunningQuery):
     @property
     def has_delivered(self) -> bool:
         """Whether an epoch, or a batch, has been committed since the start."""
-        return Checkpoint(self._folder()).committed() != self._committed_before_start
+        # A remote checkpoint that cannot be read is asked again.
+        with suppress(OSError):
+            return Checkpoint(self._folder()).committed() != self._committed_before_start
+        return False
 
     def unfinished(self) -> None:
         """Return None, because an interrupted epoch has no number and no end offsets to read it again."""
@@ -104,10 +108,14 @@ class FlowingQuery(RunningQuery):
         if not self.trigger.continuous:
             return
         checkpoint, previous, clock_time = Checkpoint(self._folder()), self._last_offsets, time.monotonic()
-        newest = checkpoint.committed()
-        if newest is None or (previous is not None and newest == previous.batch_id):
+        try:
+            newest = checkpoint.committed()
+            if newest is None or (previous is not None and newest == previous.batch_id):
+                return
+            ends = checkpoint.offsets(newest)
+        except OSError:
+            # A remote checkpoint that cannot be read is asked again.
             return
-        ends = checkpoint.offsets(newest)
         if ends is None:
             return
         self._last_offsets, seconds = ends, clock_time - self._last_reported_at
