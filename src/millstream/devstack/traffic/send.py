@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
@@ -32,6 +33,9 @@ _PACE_SECONDS = 0.01
 # Delivery reports are collected after this many records, rarely enough to be cheap.
 _POLL_RECORDS = 500
 _FLUSH_SECONDS = 120
+# Seconds without a delivery after which the client is made to look for the brokers again.
+_STALLED_SECONDS = 10.0
+_METADATA_SECONDS = 2.0
 
 Progress = Callable[[str], None]
 
@@ -123,6 +127,7 @@ class Sender:
         self.journal = journal
         self.last_error: KafkaError | None = None
         self.failed_count = 0
+        self._last_progress = time.monotonic()
         names = dict.fromkeys(traffic.topic(name) for name in traffic.streams)
         self.summary = Summary(
             plan.seed, format_iso_time(plan.start // 1000), {name: TopicCounts() for name in names}
@@ -165,10 +170,12 @@ class Sender:
             topic = counts[record.topic]
             setattr(topic, record.kind.value, getattr(topic, record.kind.value) + 1)
             if number % _POLL_RECORDS == 0:
-                producer.poll(0)
+                self._poll(producer)
                 if progress and number and number % (_POLL_RECORDS * 20) == 0:
                     progress(f"sending: {number:,} records")
-        unsent = producer.flush(_FLUSH_SECONDS)
+        deadline = time.monotonic() + _FLUSH_SECONDS
+        while (unsent := producer.flush(_STALLED_SECONDS)) and time.monotonic() < deadline:
+            self._poll(producer)
         self.summary.seconds = time.monotonic() - started
         if unsent or self.failed_count:
             reason = self.last_error.str() if self.last_error else "the broker stopped answering"
@@ -202,15 +209,28 @@ class Sender:
             if plan.seconds is not None and due >= plan.seconds:
                 # The last record is sent before the end, so wait for the rest of the requested duration.
                 while not stop.is_set() and time.monotonic() - started < plan.seconds:
-                    producer.poll(0)
+                    self._poll(producer)
                     stop.wait(_POLL_SECONDS)
                 return
             while (wait := due - (time.monotonic() - started)) > 0 and not stop.is_set():
-                producer.poll(0)
+                self._poll(producer)
                 stop.wait(min(max(wait, _PACE_SECONDS), _POLL_SECONDS))
             if stop.is_set():
                 return
             yield record
+
+    def _poll(self, producer: Producer) -> None:
+        """Collect delivery reports, and look for the brokers if none came for a while.
+
+        A broker that is starting may respond that its cluster has no broker. librdkafka 2.12 to 2.16 then forgets all
+        brokers, and connects to none until it is asked for metadata (its issue 5301).
+        """
+        if producer.poll(0) or not len(producer):
+            self._last_progress = time.monotonic()
+        elif time.monotonic() - self._last_progress > _STALLED_SECONDS:
+            self._last_progress = time.monotonic()
+            with suppress(KafkaException):
+                producer.list_topics(timeout=_METADATA_SECONDS)
 
     def _record_delivery(self, error: KafkaError | None, message: Any) -> None:  # noqa: ARG002 - a report's signature
         if error is not None:

@@ -60,7 +60,8 @@ class EndOffsetWatcher:
             for partition, future in futures.items():
                 ends.setdefault(partition.topic, {})[partition.partition] = future.result(PATIENCE).offset
         except (KafkaException, TimeoutError) as cause:
-            self._partitions = []
+            # A client that a starting broker told of no broker may never connect again (librdkafka issue 5301).
+            self._partitions, self._client = [], None
             raise Unreachable(
                 f"no Kafka broker responds at {servers}", "check that the broker is running"
             ) from cause
