@@ -26,6 +26,8 @@ def create_private_folder() -> Path:
     fcntl.flock(owner, fcntl.LOCK_EX)
     # Renamed only once it is locked. A sweep by another process before that finds no owner and skips the folder.
     (folder / "claim").rename(folder / "owner")
+    # systemd removes files of /tmp that were not used for ten days, but not from a folder that somebody has locked.
+    fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX)
     return folder
 
 
