@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -47,10 +48,14 @@ class RunLog:
     _file: IO[str] | None = None
     _thinned: set[str] = field(default_factory=set)
 
-    def write(self, line: str) -> None:
-        """Append one line and flush it. Raises `OSError`."""
+    def begin(self) -> None:
+        """Open a segment, unless one is open. Raises `OSError`."""
         if self._file is None:
             self._open()
+
+    def write(self, line: str) -> None:
+        """Append one line and flush it. Raises `OSError`."""
+        self.begin()
         assert self._file is not None
         self._file.write(line + "\n")
         self._file.flush()
@@ -60,9 +65,14 @@ class RunLog:
 
     def close(self) -> None:
         """Close the current segment without compressing it."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def abandon(self) -> None:
+        """Close the current segment, whose last line may be incomplete; the next line begins another."""
+        with contextlib.suppress(OSError):
+            self.close()
 
     def _open(self) -> None:
         # Only the owner may read the log, because it may contain data of records.

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from millstream.dashboard.state.run_state import RunState
 
 _log = logging.getLogger(__name__)
+# Seconds without writing the log of the run after a write that failed, as on a full disk.
+LOG_PAUSE = 60.0
 
 # Maximum number of queued events: half a minute at a thousand events per second, ten times the likely rate.
 WAITING = 30_000
@@ -77,6 +79,7 @@ class EventStream:
         self.actions: RunActions | None = None
         """Carries out what the page asks for; None if nothing may be asked."""
         self._log = log
+        self._log_from = 0.0
         if log is not None:
             log.heading = self._totals
         self._number = 0
@@ -135,19 +138,26 @@ class EventStream:
             event = type(event)(event.event, event.query, redact_deep(event.data), event.at)
         for exporter in self.outward:
             exporter.take(event)
+        # A segment begins with the totals, which must not include the first event that follows.
+        self._use_log(lambda log: log.begin())
         with self._changed:
             self._number += 1
             entry, dot = self.folded.take(event, self._number)
             self.counts.take(event)
             self.publish({**entry, "point": dot})
             self._changed.notify_all()
-        if self._log is not None:
-            try:
-                self._log.write(self._line(event))
-            except OSError as error:
-                # A full disk must not end the page, so the run continues without its log.
-                _log.warning("the log of the run is no longer written: %s", error)
-                self._log = None
+        self._use_log(lambda log: log.write(self._line(event)))
+
+    def _use_log(self, write: Callable[[RunLog], None]) -> None:
+        """Write to the log of the run, but not soon after a failure: a full disk must not end the page."""
+        if self._log is None or time.monotonic() < self._log_from:
+            return
+        try:
+            write(self._log)
+        except OSError as error:
+            _log.warning("the log of the run is not written for %g s: %s", LOG_PAUSE, error)
+            self._log_from = time.monotonic() + LOG_PAUSE
+            self._log.abandon()
 
     def observe_ends(self, source: str, ends: PartitionOffsets, at: float) -> None:
         """Record where a source ends, as its broker said at a time. Not part of the log: it is old soon."""

@@ -55,17 +55,41 @@ def test_a_disk_that_stands_still_holds_nobody_up(tmp_path: Path) -> None:
     assert slow.folded.queries["funnel"].counts["batches"] == 1000
 
 
-def test_a_disk_that_is_full_ends_the_log_and_not_the_page(tmp_path: Path) -> None:
-    class Full(RunLog):
-        def write(self, line: str) -> None:  # noqa: ARG002 - as the log has it
-            raise OSError(28, "No space left on device")
+def test_a_log_goes_on_once_a_full_disk_has_room_with_the_totals_of_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, is_full = [1000.0], [False]
 
-    page = EventStream(folded(), counts=EventCounters(), log=Full(tmp_path))
+    class Disk(RunLog):
+        def write(self, line: str) -> None:
+            if is_full[0]:
+                assert self._file is not None
+                self._file.write(line[:20])
+                raise OSError(28, "No space left on device")
+            super().write(line)
 
+    monkeypatch.setattr(event_stream.time, "monotonic", lambda: now[0])
+    page = EventStream(folded(), counts=EventCounters(), log=Disk(tmp_path))
     page.fold(started())
     page.fold(batch(0, 6))
+    is_full[0] = True
+    page.fold(batch(1, 6))
+    page.fold(batch(2, 6))
+    is_full[0] = False
+    page.fold(batch(3, 6))
+    assert page.document()["queries"][0]["batch"] == 3
+    now[0] += event_stream.LOG_PAUSE
+    page.fold(batch(4, 6))
+    page.fold(batch(5, 6))
+    page.close()
 
-    assert page.document()["queries"][0]["batch"] == 0
+    read = folded()
+    for number, event in read_events(tmp_path):
+        read.take(event, number)
+    assert read.queries["funnel"].counts == page.folded.queries["funnel"].counts
+    assert read.queries["funnel"].counts["batches"] == 6
+    batches = [event.data["batch"] for _, event in read_events(tmp_path) if event.event == "batch_committed"]
+    assert batches == [0, 4, 5]
 
 
 def test_a_reader_that_was_away_gets_what_it_missed_and_nothing_twice(feed: EventStream) -> None:
