@@ -51,6 +51,8 @@ def read_latest_rows(sink: PostgresSink, limit: int) -> tuple[list[str], list[li
     address = sink.address()
     with connect(address, "millstream show") as connection:
         try:
+            # Nobody waits any longer, and a process that reads a locked table for its live page does not end.
+            connection.execute("SET lock_timeout = '5s'; SET statement_timeout = '30s'")
             # The position only approximates a row's age, because freed space is reused.
             query = SQL("SELECT * FROM {} ORDER BY ctid DESC LIMIT %s").format(
                 Identifier(*split_table_name(sink.table))
