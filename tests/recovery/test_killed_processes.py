@@ -135,7 +135,7 @@ def test_a_killed_jvm_ends_the_run_with_one_sentence_and_no_process_is_left(
     text = (tmp_path / "err").read_text()
     assert code == 1, text
     assert "Traceback" not in text
-    assert "Spark's JVM ended during the run" in text
+    assert "Spark's JVM was ended by signal 9" in text
     assert text.count("fix:") == 1, text
     assert emptied(running) == {}
 

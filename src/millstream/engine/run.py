@@ -31,6 +31,7 @@ from millstream.frames.build_views import build_frames
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import OnError
 from millstream.spark import internals
+from millstream.spark.session import explain_lost_jvm
 from millstream.spark.settings import require_file_manager
 from millstream.spark.streaming.idle_polling import poll_less_often
 from millstream.spec.trigger import Trigger
@@ -283,8 +284,8 @@ def _drain_listener_bus(spark: SparkSession) -> None:
     try:
         wait_for_reports(spark)
     except Exception as error:
-        # A killed JVM raises many kinds of error. One sentence replaces Py4J's.
-        raise MillstreamError(
-            "Spark's JVM ended during the run",
+        # A JVM that is ending raises many kinds of error. One sentence replaces Py4J's.
+        raise explain_lost_jvm(error) or MillstreamError(
+            "Spark's JVM did not respond at the end of the run",
             "see the end of the run's log for the cause; the next run continues where this one ended",
         ) from error
