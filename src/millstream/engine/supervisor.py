@@ -90,10 +90,7 @@ class Supervisor:
         self._is_ending = False
 
     def end(self) -> None:
-        """Ask for a graceful end: current batches finish. A second call interrupts them.
-
-        Signal handlers call this.
-        """
+        """Ask for a graceful end, also from a signal handler: batches finish. A second call interrupts them."""
         if self._end_requested.is_set():
             self._interrupt_requested.set()
         self._end_requested.set()

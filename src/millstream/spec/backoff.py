@@ -21,7 +21,8 @@ class Backoff(Spec):
     most: Duration = Duration("1 minute")
     """The longest wait."""
     give_up_after: Duration = Duration("15 minutes")
-    """The query is not restarted any more if it has committed no batch for this long since its first failure."""
+    """The query is not restarted any more if, for this long since its first failure, it has neither committed a batch
+    nor found its sources without new rows."""
     restarts: int = Field(default=30, ge=1)
     """The query is not restarted any more if it fails more often than this in the time `within`, even if batches
     succeed in between."""
