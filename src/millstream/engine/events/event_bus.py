@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import queue
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from millstream.spec.secrets.redaction import redact_deep
 Handler = Callable[["Event"], None]
 _log = logging.getLogger(__name__)
 
+CLOSING = 5.0
+"""The most seconds that the end of a run waits for the last events to be handled."""
 REPORT = "the run continues; report this message to the millstream project"
 
 
@@ -45,28 +48,34 @@ class Event:
 
 
 class EventBus:
-    """Redacts each event and passes it to every handler in order, on its own thread, so that no query waits."""
+    """Redacts each event and passes it to every handler in order, each on its own thread.
+
+    So no query waits for a handler, and no handler for another: the alerts of a run do not depend on whether somebody
+    reads its output.
+    """
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
-        self._handlers: list[Handler] = []
+        self._listeners: list[_Listener] = []
         self._thread = BackgroundThread("millstream-events", self._deliver)
         subscribe(self._report_thread_failure)
         self._thread.start()
 
     def listen(self, handler: Handler) -> None:
-        """Add a handler for all events after this call."""
-        self._handlers.append(handler)
+        """Add a handler for all events after this call. One that raises `BrokenPipeError` gets no more events."""
+        self._listeners.append(_Listener(handler, len(self._listeners)))
 
     def emit(self, event: str, query: str = "", **data: Any) -> None:
         """Queue an event and return at once."""
         self._queue.put(Event(event, query, data))
 
     def close(self) -> None:
-        """Deliver the queued events, then end."""
+        """Deliver the queued events, then end. Waits at most `CLOSING` seconds for handlers that hang."""
         unsubscribe(self._report_thread_failure)
         self._queue.put(None)
-        self._thread.join(timeout=5)
+        until = time.monotonic() + CLOSING
+        for thread in (self._thread, *(listener.thread for listener in self._listeners)):
+            thread.join(timeout=max(0.0, until - time.monotonic()))
 
     def _report_thread_failure(self, failure: ThreadFailure) -> None:
         """Emit a warning to all handlers, because a background thread of the run failed."""
@@ -75,8 +84,28 @@ class EventBus:
     def _deliver(self) -> None:
         while (queued := self._queue.get()) is not None:
             event = Event(queued.event, queued.query, redact_deep(queued.data), queued.at)
-            for handler in self._handlers:
-                try:
-                    handler(event)
-                except Exception:  # noqa: BLE001 - a failing listener must not block the others
-                    _log.exception("a listener of run events failed on %s", event.event)
+            for listener in self._listeners:
+                listener.waiting.put(event)
+        for listener in self._listeners:
+            listener.waiting.put(None)
+
+
+class _Listener:
+    """A handler, the events that wait for it, and the thread that calls it."""
+
+    def __init__(self, handler: Handler, number: int) -> None:
+        self._handler = handler
+        self.waiting: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self.thread = BackgroundThread(f"millstream-events-{number}", self._work)
+        self.thread.start()
+
+    def _work(self) -> None:
+        while (event := self.waiting.get()) is not None:
+            try:
+                self._handler(event)
+            except BrokenPipeError:
+                # Nobody reads the output any more, and nobody will.
+                _log.warning("the output of the run is closed; it is not written any more")
+                self._handler = lambda _: None
+            except Exception:  # noqa: BLE001 - a failing handler must not end the thread
+                _log.exception("a listener of run events failed on %s", event.event)
