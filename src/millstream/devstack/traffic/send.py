@@ -8,15 +8,15 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from millstream.devstack.servers.topics import partition_counts
 from millstream.devstack.traffic.flow import RecordKind, TrafficFlow, TrafficRecord
+from millstream.devstack.traffic.lasting_producer import LastingProducer
 from millstream.devstack.traffic.values import format_iso_time
 from millstream.diagnostics.failure import NotReady
 from millstream.process.signal_safe_event import SignalSafeEvent
@@ -33,9 +33,6 @@ _PACE_SECONDS = 0.01
 # Delivery reports are collected after this many records, rarely enough to be cheap.
 _POLL_RECORDS = 500
 _FLUSH_SECONDS = 120
-# Seconds without a delivery after which the client is made to look for the brokers again.
-_STALLED_SECONDS = 10.0
-_METADATA_SECONDS = 2.0
 
 Progress = Callable[[str], None]
 
@@ -127,7 +124,6 @@ class Sender:
         self.journal = journal
         self.last_error: KafkaError | None = None
         self.failed_count = 0
-        self._last_progress = time.monotonic()
         names = dict.fromkeys(traffic.topic(name) for name in traffic.streams)
         self.summary = Summary(
             plan.seed, format_iso_time(plan.start // 1000), {name: TopicCounts() for name in names}
@@ -139,21 +135,7 @@ class Sender:
         Raises NotReady if the broker does not answer, a topic is missing, or records were lost.
         """
         sizes = self._partition_counts()
-        # Idempotent, so that a retry after a lost response does not duplicate a record, and the order in a
-        # partition is kept. Intentional duplicates are counted.
-        producer = Producer(
-            {
-                "bootstrap.servers": self.kafka,
-                "enable.idempotence": True,
-                "linger.ms": 20,
-                "compression.type": "lz4",
-                "partitioner": "murmur2_random",
-                "queue.buffering.max.messages": 500_000,
-                "queue.buffering.max.kbytes": 262_144,
-                "log_level": 0,
-            },
-            error_cb=_quiet,
-        )
+        producer = LastingProducer(self.kafka)
         started = time.monotonic()
         next_partition = dict.fromkeys(sizes, 0)
         counts = self.summary.topics
@@ -170,12 +152,10 @@ class Sender:
             topic = counts[record.topic]
             setattr(topic, record.kind.value, getattr(topic, record.kind.value) + 1)
             if number % _POLL_RECORDS == 0:
-                self._poll(producer)
+                producer.poll(0)
                 if progress and number and number % (_POLL_RECORDS * 20) == 0:
                     progress(f"sending: {number:,} records")
-        deadline = time.monotonic() + _FLUSH_SECONDS
-        while (unsent := producer.flush(_STALLED_SECONDS)) and time.monotonic() < deadline:
-            self._poll(producer)
+        unsent = producer.flush(_FLUSH_SECONDS)
         self.summary.seconds = time.monotonic() - started
         if unsent or self.failed_count:
             reason = self.last_error.str() if self.last_error else "the broker stopped answering"
@@ -197,7 +177,9 @@ class Sender:
             )
         return {name: existing[name] for name in self.summary.topics}
 
-    def _due(self, stop: SignalSafeEvent, producer: Producer, started: float) -> Iterator[TrafficRecord]:
+    def _due(
+        self, stop: SignalSafeEvent, producer: LastingProducer, started: float
+    ) -> Iterator[TrafficRecord]:
         """Yield the plan's records, each not before its time."""
         plan = self.plan
         flow = iter(TrafficFlow(self.traffic, plan.seed, plan.start))
@@ -209,28 +191,15 @@ class Sender:
             if plan.seconds is not None and due >= plan.seconds:
                 # The last record is sent before the end, so wait for the rest of the requested duration.
                 while not stop.is_set() and time.monotonic() - started < plan.seconds:
-                    self._poll(producer)
+                    producer.poll(0)
                     stop.wait(_POLL_SECONDS)
                 return
             while (wait := due - (time.monotonic() - started)) > 0 and not stop.is_set():
-                self._poll(producer)
+                producer.poll(0)
                 stop.wait(min(max(wait, _PACE_SECONDS), _POLL_SECONDS))
             if stop.is_set():
                 return
             yield record
-
-    def _poll(self, producer: Producer) -> None:
-        """Collect delivery reports, and look for the brokers if none came for a while.
-
-        A broker that is starting may respond that its cluster has no broker. librdkafka 2.12 to 2.16 then forgets all
-        brokers, and connects to none until it is asked for metadata (its issue 5301).
-        """
-        if producer.poll(0) or not len(producer):
-            self._last_progress = time.monotonic()
-        elif time.monotonic() - self._last_progress > _STALLED_SECONDS:
-            self._last_progress = time.monotonic()
-            with suppress(KafkaException):
-                producer.list_topics(timeout=_METADATA_SECONDS)
 
     def _record_delivery(self, error: KafkaError | None, message: Any) -> None:  # noqa: ARG002 - a report's signature
         if error is not None:
@@ -307,7 +276,7 @@ def send_traffic(
 
 
 def _produce(
-    producer: Producer,
+    producer: LastingProducer,
     stop: SignalSafeEvent,
     record: TrafficRecord,
     report: Callable[[KafkaError | None, Any], None],
@@ -323,7 +292,3 @@ def _produce(
             producer.poll(0.1)
         else:
             return True
-
-
-def _quiet(error: object) -> None:
-    """Ignore errors: the producer waits for an unreachable broker, and undelivered records are counted."""

@@ -12,7 +12,6 @@ from unittest.mock import Mock
 
 import pytest
 import yaml
-from confluent_kafka import KafkaError, KafkaException
 
 from millstream.devstack.traffic import send
 from millstream.devstack.traffic.flow import RecordKind, TrafficFlow, TrafficRecord
@@ -265,44 +264,6 @@ def test_a_thousand_records_a_second_are_sent_at_a_hundred_wakeups(monkeypatch: 
     assert min(delays) > -1e-9
     assert max(delays) < 0.011
     assert clock.now >= 10
-
-
-class StuckProducer:
-    """A producer with records that no broker takes until it is asked for its brokers."""
-
-    def __init__(self, clock: PacedClock) -> None:
-        self.clock, self.waiting, self.asked = clock, 0, 0
-
-    def __len__(self) -> int:
-        return self.waiting
-
-    def poll(self, _: float) -> int:
-        return 0
-
-    def list_topics(self, timeout: float) -> None:
-        self.asked, self.clock.now = self.asked + 1, self.clock.now + timeout
-        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-
-
-def test_a_client_that_delivers_nothing_is_made_to_look_for_its_brokers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = PacedClock()
-    monkeypatch.setattr(send.time, "monotonic", lambda: clock.now)
-    sender = send.Sender(traffic(), SendPlan(seed=1, start=START, seconds=1), "unused")
-    producer = StuckProducer(clock)
-
-    def poll_for(seconds: float) -> int:
-        before, until = producer.asked, clock.now + seconds
-        while clock.now < until:
-            sender._poll(producer)  # type: ignore[arg-type]
-            clock.wait(0.05)
-        return producer.asked - before
-
-    assert poll_for(60) == 0, "nothing waits for a delivery"
-    producer.waiting = 3
-    assert poll_for(9.9) == 0
-    assert poll_for(50) == 5
 
 
 def test_the_rate_of_a_follower_comes_from_what_it_follows() -> None:
