@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import select
 import signal
@@ -33,6 +34,7 @@ class StackSupervisor:
         self.attached = attached
         self.leaving = False
         self.children: dict[str, subprocess.Popen[bytes]] = {}
+        self.started: dict[str, ServerSpec] = {}
         self.states: dict[str, ServerStatus] = {}
         self.deadlines: dict[str, float] = {}
         self.saved_states: dict[str, ServerStatus] | None = None
@@ -60,7 +62,9 @@ class StackSupervisor:
 
     def _step(self) -> None:
         self._reap()
-        for name, part in self.home.parts().items():
+        # Nobody can stop servers whose folder was deleted.
+        self.leaving = self.leaving or not self.home.path.exists()
+        for name, part in {**self.started, **self.home.parts()}.items():
             should_run = part.run and not self.leaving
             previous = self.states.get(name)
             if name in self.children:
@@ -83,7 +87,7 @@ class StackSupervisor:
                 env={**os.environ, **part.environment},
                 preexec_fn=make_parent_death_hook(signal.Signals[part.death]),
             )
-        self.children[part.name] = child
+        self.children[part.name], self.started[part.name] = child, part
         self.states[part.name] = ServerStatus("running", part.turn, Identity.of(child.pid))
 
     def _stop(self, part: ServerSpec) -> None:
@@ -109,10 +113,11 @@ class StackSupervisor:
 
     def _write_state(self) -> None:
         if self.states != self.saved_states:
-            self.home.write(
-                "state.json", StackState(Identity.current(), self.attached, self.states).to_json()
-            )
-            self.saved_states = dict(self.states)
+            state = StackState(Identity.current(), self.attached, self.states)
+            # A full disk must not end the servers; the next step tries again.
+            with contextlib.suppress(OSError):
+                self.home.write("state.json", state.to_json())
+                self.saved_states = dict(self.states)
 
     def _request_stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
         self.leaving = True
