@@ -40,6 +40,19 @@ def check_state_stores(folder: CheckpointPath, version: int) -> Iterator[Checkpo
             )
 
 
+def delete_later_versions(folder: CheckpointPath, version: int) -> None:
+    """Delete the files of `state/` that lead to versions after `version`.
+
+    Spark loads the newest snapshot up to the version that it needs, and would find one of another past.
+    """
+    for operator in _list_numbered(folder / "state"):
+        for store in _list_stores(operator):
+            for (number, _), file in _list_versions(store).items():
+                if number > version:
+                    file.unlink()
+                    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
 def _list_stores(operator: CheckpointPath) -> Iterator[CheckpointPath]:
     """Yield the folders of one operator's stores: a partition, or one of the several stores in it."""
     partitions = _list_numbered(operator)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.folder import Checkpoint
-from millstream.checkpoint.integrity.state_stores import check_state_stores
+from millstream.checkpoint.integrity.state_stores import check_state_stores, delete_later_versions
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.operations.transfer import copy_files
 from millstream.checkpoint.remote.path import require_local
 from millstream.checkpoint.replacement import name_backup, prepare_folder, replace_checkpoint
+from millstream.checkpoint.rewinds import add_rewind
 from millstream.diagnostics.failure import CheckpointError, InvalidInput
 
 if TYPE_CHECKING:
@@ -52,5 +53,7 @@ def rewind_checkpoint(folder: CheckpointPath, to_batch: int) -> Path:
             for log in ("commits", "offsets"):
                 (prepared / log / str(batch)).unlink(missing_ok=True)
                 (prepared / log / f".{batch}.crc").unlink(missing_ok=True)
+        delete_later_versions(prepared, to_batch + 1)
+        add_rewind(prepared)
         replace_checkpoint(folder, prepared, backup)
     return backup

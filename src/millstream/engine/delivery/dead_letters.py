@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from millstream.checkpoint.rewinds import letters_id
 from millstream.connectors.api.dead_letters import COLUMNS
 from millstream.connectors.api.values.dead_letter_rows import SCHEMA
 from millstream.connectors.api.values.offsets import OffsetRange
@@ -92,7 +93,8 @@ class DeadLetters:
         cls, pipeline: Pipeline, query: str, query_id: str, checkpoint: Checkpoint, origins: list[Origin]
     ) -> DeadLetters:
         """Create the dead letters of a query, with the store that the pipeline declares."""
-        identity = SinkIdentity(pipeline.name, query, query_id, SINK, OutputMode.APPEND)
+        letters = letters_id(query_id, checkpoint.folder)
+        identity = SinkIdentity(pipeline.name, query, letters, SINK, OutputMode.APPEND)
         keeper = pipeline.letters.keeper(identity)
         keeper.checkpoint = checkpoint.folder
         return cls(pipeline, query, checkpoint, origins, keeper)

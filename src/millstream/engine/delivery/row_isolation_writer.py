@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from millstream.checkpoint.rewinds import letters_id
 from millstream.connectors.api.dead_letters import COLUMNS
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
@@ -261,7 +262,7 @@ def create_row_isolation_writer(
     letter_identity = SinkIdentity(
         identity.pipeline,
         identity.query,
-        identity.query_id,
+        identity.query_id if inner.checkpoint is None else letters_id(identity.query_id, inner.checkpoint),
         f"dead_letters/{identity.sink}",
         OutputMode.APPEND,
     )

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +22,6 @@ from millstream.diagnostics.failure import CheckpointError, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 HOLD = """
 import sys, time
@@ -162,6 +162,32 @@ def test_a_rewound_checkpoint_continues_after_the_batch_and_keeps_what_it_was(fo
     assert not (folder / "offsets" / ".3.crc").exists()
     assert content(backup) == before
     assert list_backups(folder) == [backup]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "0/0/4.snapshot",
+        "0/1/5.snapshot",
+        "0/1/4_5e7f.changelog",
+        "1/0/left-keyToNumValues/7.snapshot",
+    ],
+)
+def test_a_rewound_checkpoint_has_no_state_of_the_batches_that_it_has_not(folder: Path, later: str) -> None:
+    # Spark would load the newest snapshot up to the version that it needs, and it would be of the former batches.
+    kept = [f"1/0/left-keyToNumValues/{version}.delta" for version in (1, 2, 3)]
+    for file in (*kept, later):
+        write(folder / "state" / file, "of the former batch")
+    crc = Path(later).with_name(f".{Path(later).name}.crc")
+    write(folder / "state" / crc, "crc")
+    before = content(folder)
+
+    backup = rewind_checkpoint(folder, 2)
+
+    left = {name for name in content(folder) if name.startswith("state/")}
+    versions = {f"state/0/{partition}/{version}.delta" for partition in range(2) for version in (1, 2, 3)}
+    assert left == {*versions, *(f"state/{file}" for file in kept)}
+    assert content(backup) == before
 
 
 @pytest.mark.parametrize(
