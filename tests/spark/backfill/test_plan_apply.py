@@ -115,3 +115,18 @@ def test_a_rewound_checkpoint_reads_the_later_batches_again_and_replaces_their_r
 
     assert shop.rows("sums")[:-1] == before[:-1]
     assert shop.rows("sums")[-1][1:] == (2, 8)
+
+
+def test_another_query_of_the_same_rows_does_not_get_the_place_of_one_that_was_removed(shop: Shop) -> None:
+    shop.stream("copy")
+    shop.spec = (
+        shop.spec.replace("  copy:", "  other:")
+        .replace("delta: copy", "delta: elsewhere")
+        .replace("parquet: files", "parquet: others")
+    )
+
+    result = plan(shop, "--select", "other", "--yes")
+
+    assert "has the checkpoint" not in result.stdout
+    shop.stream("other")
+    assert [row[0] for row in shop.rows("elsewhere")] == ["a", "b", "c", "d", "e"]

@@ -168,3 +168,38 @@ def test_a_batch_that_was_deleted_is_not_missing_at_the_next_start() -> None:
     assert run_command(["deadletter", "delete", "copy", "--yes", "--batch", "2"]) == 0
 
     assert adoption_log.read_missing(checkpoints() / "copy", f"{OWN}/{SINK}") == {2}
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (
+            ["rewind", "copy", "--to-batch", "0"],
+            "a spooled batch takes the place of a new batch with its number",
+        ),
+        (["move", "copy", "elsewhere/copy"], "a spooled batch is looked for next to the checkpoint"),
+    ],
+)
+def test_a_checkpoint_is_neither_rewound_nor_moved_to_another_folder_while_batches_wait(
+    capsys: pytest.CaptureFixture[str], command: list[str], reason: str
+) -> None:
+    for batch in range(3):
+        for log in ("offsets", "commits"):
+            (checkpoints() / "copy" / log).mkdir(exist_ok=True)
+            (checkpoints() / "copy" / log / str(batch)).write_text("v1\n{}\n0")
+
+    assert run_command(["checkpoint", *command]) == 2
+
+    errors = capsys.readouterr().err
+    assert f"2 batches of query 'copy' are spooled for {SINK}, and {reason}" in errors
+    assert "deliver them first: millstream deadletter replay copy" in errors
+    assert (checkpoints() / "copy" / "offsets" / "2").exists()
+    shutil.rmtree(checkpoints() / "_set_aside")
+    assert run_command(["checkpoint", *command]) == 0
+
+
+@pytest.mark.usefixtures("project")
+def test_a_move_within_a_folder_keeps_waiting_batches_where_they_are_found() -> None:
+    assert run_command(["checkpoint", "move", "copy", str(checkpoints() / "copy2")]) == 0
+    assert waiting() == ["1", "2"]

@@ -12,7 +12,7 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.former_checkpoint import keep_place
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.remote.path import require_local
-from millstream.checkpoint.replacement import finish_replacement, flush_folder
+from millstream.checkpoint.replacement import finish_replacement, flush_folder, flush_path
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def move_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
             _copy_whole(source, target)
             # A kill while files are deleted must not leave half a checkpoint under its name.
             moved = source.with_name(f".{source.name}{_MOVED}")
+            shutil.rmtree(moved, ignore_errors=True)
             source.rename(moved)
             shutil.rmtree(moved)
     return target
@@ -89,12 +90,16 @@ def copy_files(source: Path, target: Path, *, link: bool = False) -> None:
 def _copy_whole(source: Path, target: Path) -> None:
     partial = target.with_name(f".{target.name}{_PARTIAL}")
     try:
+        missing = [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         if partial.exists():
             shutil.rmtree(partial)
         copy_files(source, partial)
         flush_folder(partial)
         partial.rename(target)
+        # A move deletes the source next, which may be on another disk.
+        for folder in (target.parent, *(new.parent for new in missing)):
+            flush_path(folder)
     except OSError as error:
         raise NotReady(
             f"{target} cannot be written: {error.strerror}", "name a folder that you may write to"

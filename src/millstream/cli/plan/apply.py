@@ -74,14 +74,14 @@ def _bring_checkpoint(pipeline: Pipeline, query: str, *, yes: bool) -> None:
     """Offer the checkpoint that a query without one had under another name or in another folder."""
     from millstream.checkpoint.operations.transfer import move_checkpoint
     from millstream.engine.checkpoint_changes.former_folder import find_former_folder
-    from millstream.engine.delivery.batch_spool import list_orphaned_batches
+    from millstream.engine.delivery.batch_spool import list_batches_next_to
 
     former = find_former_folder(pipeline, query)
     target = pipeline.checkpoint_folder(query)
     if former is None:
         return
     folder, name = former
-    if any(batch.query == name for batch in list_orphaned_batches(pipeline)):
+    if list_batches_next_to(folder, name):
         click.echo(
             f"{query}: batches of '{name}' wait for a sink; 'millstream deadletter replay' delivers them"
         )

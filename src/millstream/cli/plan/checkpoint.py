@@ -165,6 +165,8 @@ def move(
     from millstream.checkpoint.operations.transfer import move_checkpoint
 
     pipeline = _pipeline(file, overrides, env_file)
+    if target.absolute().parent != _folder(pipeline, query).parent:
+        _refuse_spooled_batches(pipeline, query, "is looked for next to the checkpoint")
     moved = move_checkpoint(_folder(pipeline, query), target.absolute())
     click.echo(f"{query}: moved to {moved}")
     click.echo(f"next: set queries.{query}.checkpoint to that folder", err=True)
@@ -217,9 +219,22 @@ def rewind(
     from millstream.checkpoint.operations.rewind import rewind_checkpoint
 
     pipeline = _pipeline(file, overrides, env_file)
+    _refuse_spooled_batches(pipeline, query, "takes the place of a new batch with its number")
     backup = rewind_checkpoint(_folder(pipeline, query), to_batch)
     click.echo(f"{query}: continues after batch {to_batch}; as it was: {backup}")
     click.echo(f"next: bring the sinks of '{query}' to batch {to_batch} too, then millstream run", err=True)
+
+
+def _refuse_spooled_batches(pipeline: Pipeline, query: str, reason: str) -> None:
+    """Raise `InvalidInput` if batches of a query wait for a sink."""
+    from millstream.engine.delivery.batch_spool import list_spooled_batches
+
+    if waiting := list_spooled_batches(pipeline, [query]):
+        first = waiting[0]
+        raise InvalidInput(
+            f"{len(waiting)} batches of query '{query}' are spooled for {first.sink}, and a spooled batch {reason}",
+            f"deliver them first: millstream deadletter replay {query}; or delete them: millstream deadletter delete",
+        )
 
 
 @command.command("prune", short_help="Delete replaced checkpoints, and corrupt files that were moved away.")

@@ -48,5 +48,9 @@ def _continues_as(pipeline: Pipeline, query: str, folder: CheckpointPath) -> str
         return None
     if record is None or (record.query != query and record.query in pipeline.queries):
         return None
-    now = declare_without_plan(pipeline, query, sink_keys(pipeline, query), record)
+    keys = sink_keys(pipeline, query)
+    if not any(record.sink(key) for key in keys):
+        # Another query of the same rows. What it has read is in none of this query's sinks.
+        return None
+    now = declare_without_plan(pipeline, query, keys, record)
     return record.query if plan_query(query, str(folder), record, now).verdict.can_continue else None

@@ -209,6 +209,12 @@ def list_spooled_batches(
     ]
 
 
+def list_batches_next_to(checkpoint: CheckpointPath, query: str) -> list[SpooledBatch]:
+    """List the spooled batches that a query has next to a checkpoint folder, whatever the spec says."""
+    home = _spool_folder(checkpoint, query)
+    return [batch for shelf in _spools(home) for batch in shelf.batches()]
+
+
 def list_orphaned_batches(pipeline: Pipeline) -> list[SpooledBatch]:
     """List the spooled batches of queries that are not in the spec, in its checkpoint folders. Needs no Spark.
 
@@ -246,10 +252,13 @@ def _spools(home: CheckpointPath) -> list[BatchSpool]:
 
 def spool_folder(pipeline: Pipeline, query: str) -> CheckpointPath:
     """Return the folder of a query's spools, next to its checkpoint, or among its own files on S3."""
-    folder = pipeline.checkpoint_folder(query)
-    if isinstance(folder, RemotePath) and folder.is_object:
-        return folder / OWN / FOLDER / query
-    return folder.parent / FOLDER / query
+    return _spool_folder(pipeline.checkpoint_folder(query), query)
+
+
+def _spool_folder(checkpoint: CheckpointPath, query: str) -> CheckpointPath:
+    if isinstance(checkpoint, RemotePath) and checkpoint.is_object:
+        return checkpoint / OWN / FOLDER / query
+    return checkpoint.parent / FOLDER / query
 
 
 def _publish(partial: CheckpointPath, target: CheckpointPath) -> None:
