@@ -25,7 +25,11 @@ _WRITABLE = ("r", "p")
 REPLACED_FILLFACTOR = 50
 
 _FIND = SQL(
-    "SELECT c.oid, c.relkind FROM pg_catalog.pg_class c"
+    "SELECT c.oid, c.relkind, current_setting('server_version_num')::int >= 150000 AND c.relkind = 'r'"
+    " AND NOT (c.relhastriggers OR c.relhasrules OR c.relrowsecurity OR c.relhassubclass) AND NOT EXISTS"
+    " (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid"
+    " WHERE a.attrelid = c.oid AND a.attcollation <> t.typcollation)"
+    " FROM pg_catalog.pg_class c"
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
 )
@@ -60,6 +64,8 @@ class Table:
     """The columns' types by the server's own names, `int4`."""
     casts: Mapping[str, str]
     """The columns' types as a cast names them, `integer`."""
+    accepts_merge: bool = False
+    """Whether MERGE, of Postgres 15, does what ON CONFLICT does: nothing else of the table sees a difference."""
 
     @property
     def identifier(self) -> Identifier:
@@ -79,7 +85,7 @@ class Table:
 
 def has_rows(connection: Connection[Any], name: str) -> bool:
     """Return whether the table exists and has a row. If the role may not read it, it is assumed to have one."""
-    oid, _ = connection.execute(_FIND, split_table_name(name)).fetchone() or (None, None)
+    oid, *_ = connection.execute(_FIND, split_table_name(name)).fetchone() or (None,)
     if oid is None:
         return False
     privilege = connection.execute("SELECT has_table_privilege(%s::oid, 'SELECT')", (oid,)).fetchone()
@@ -98,7 +104,7 @@ def find_table(connection: Connection[Any], name: str) -> Table | None:
     row = connection.execute(_FIND, split_table_name(name)).fetchone()
     if row is None:
         return None
-    oid, kind = row
+    oid, kind, accepts_merge = row
     if kind not in _WRITABLE:
         raise NotReady(f"{name} is a view or a foreign table, and COPY cannot write to it", "name a table")
     columns = connection.execute(_COLUMNS, (oid,)).fetchall()
@@ -109,6 +115,7 @@ def find_table(connection: Connection[Any], name: str) -> Table | None:
         filled=frozenset(column for column, _, filled, *_ in columns if filled),
         types={column: kind for column, _, _, kind, _ in columns},
         casts={column: cast for column, *_, cast in columns},
+        accepts_merge=accepts_merge,
         unique={frozenset(key): same for key, same in connection.execute(_UNIQUE, (oid,)).fetchall()},
     )
 

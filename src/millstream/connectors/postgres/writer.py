@@ -48,6 +48,12 @@ _LIMITS = SQL(
     " SELECT set_config('synchronous_commit', 'on', true)"
     " WHERE current_setting('synchronous_commit') <> 'remote_apply'"
 )
+# The index finds the rows of a key, as for ON CONFLICT. The planner, which knows nothing about a table that was
+# just filled, might read a large target whole instead.
+_BY_INDEX = SQL(
+    "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;"
+    " SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off"
+)
 _INCOMING = Identifier("pg_temp", "millstream_incoming")
 
 
@@ -317,7 +323,22 @@ class PostgresWriter(Writer):
             connection.execute(incoming.delete(self._sink.merge_on))
             if self._target.has_equal_nulls(self._sink.merge_on):
                 connection.execute(incoming.delete_nulls(self._sink.merge_on))
-        connection.execute(incoming.upsert(self._sink.merge_on))
+        self._upsert(connection, incoming)
+
+    def _upsert(self, connection: psycopg.Connection[Any], incoming: Incoming) -> None:
+        """Replace or insert each row."""
+        key = self._sink.merge_on
+        if incoming.can_merge(key):
+            try:
+                with connection.transaction():
+                    connection.execute(_BY_INDEX)
+                    connection.execute(incoming.merge(key))
+            except psycopg.errors.UniqueViolation:
+                # Another session has inserted a key in the meantime, or the batch has one twice, which is told below.
+                pass
+            else:
+                return
+        connection.execute(incoming.upsert(key))
 
     def _copy(self, connection: psycopg.Connection[Any], rows: CopyRows, target: Identifier) -> None:
         """Copy the rows into a table."""
