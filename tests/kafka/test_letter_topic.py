@@ -16,6 +16,7 @@ from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import COLUMNS, FEW, read_unique
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka import dead_letter_topic
+from millstream.connectors.kafka.transactions import LARGE_TIMEOUT_MS
 from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spec.output_mode import OutputMode
 
@@ -168,6 +169,8 @@ def test_many_letters_of_one_batch_never_stand_in_the_driver_together(
     monkeypatch.setattr(DataFrame, "toArrow", at_once)
     for _ in range(2):
         keeper.keep(many, 0, FEW)
+    # The transaction also lasts as long as the portions are read.
+    assert keeper._writer._timeout_ms == LARGE_TIMEOUT_MS
     keeper.close()
 
     dead_letters = read_unique(result)

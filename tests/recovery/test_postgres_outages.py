@@ -178,3 +178,20 @@ def test_a_table_that_somebody_locks_is_an_outage(
     writer.write(batch(spark, 0), 0)
 
     assert count(stack, sink) == ROWS
+
+
+def test_a_server_without_the_batches_of_the_last_seconds_is_not_written_past(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession
+) -> None:
+    for number in range(2):
+        writer.write(batch(spark, number), number)
+    # As after a failover to a standby that had not got the last batch.
+    with psycopg.connect(stack.postgres, autocommit=True) as connection:
+        connection.execute(f"DELETE FROM {sink.ledger_schema}.ledger WHERE batch_id = 1")
+    end_sessions(stack)
+
+    for _ in range(2):
+        with pytest.raises(Outage, match="no longer has batch 1 of table"):
+            writer.write(batch(spark, 2), 2)
+
+    assert count(stack, sink) == 2 * ROWS

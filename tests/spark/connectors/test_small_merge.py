@@ -13,10 +13,10 @@ import delta_tables
 from local_frames import create_frame
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.commit import small_merge
-from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, SmallMerge
+from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, MergeOutcome, SmallMerge
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.diagnostics.failure import MillstreamError
+from millstream.diagnostics.failure import MillstreamError, Outage
 from millstream.spark import internals
 from millstream.spec.output_mode import OutputMode
 
@@ -254,3 +254,15 @@ def test_keys_at_the_ends_of_shortened_bounds_are_found(spark: SparkSession, tmp
     assert writer.write(frame(1), 1).way == BY_DELTA_RS
     found = spark.read.format("delta").load(str(sink.path)).select("number").collect()
     assert [row.number for row in found] == [1] * len(keys)
+
+
+def test_a_batch_that_no_attempt_has_surely_written_is_not_told_as_written(
+    spark: SparkSession, filled: DeltaSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = opened(spark, filled, rows(spark, *FIRST))
+    monkeypatch.setattr(DeltaWriter, "_commit", lambda *_: MergeOutcome.UNKNOWN)
+
+    with pytest.raises(Outage, match="left open whether batch 1 was written"):
+        writer.write(rows(spark, *SECOND), 1)
+
+    assert DeltaTable(str(filled.path)).version() == 0

@@ -30,7 +30,7 @@ from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, MergeOut
 from millstream.connectors.delta.commit.statement_settings import with_settings
 from millstream.connectors.delta.errors import TWICE, error_condition, explain, is_concurrent_write
 from millstream.connectors.failpoints import hit_failpoint
-from millstream.diagnostics.failure import NotReady
+from millstream.diagnostics.failure import NotReady, Outage
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -198,8 +198,11 @@ class DeltaWriter(Writer):
             self._last, self._exists = batch_id, True
             if outcome is MergeOutcome.UNFIT:
                 self._maintenance.after_spark(self._session)
-            break
-        return WriteResult(rows=rows, way="" if outcome is MergeOutcome.UNFIT else BY_DELTA_RS)
+            return WriteResult(rows=rows, way="" if outcome is MergeOutcome.UNFIT else BY_DELTA_RS)
+        raise Outage(
+            f"each of {ATTEMPTS} attempts left open whether batch {batch_id} was written to {self._sink.path}",
+            "nothing to do: the batch is repeated",
+        )
 
     def _record_empty(self, batch_id: int) -> None:
         if self.checkpoint is not None:

@@ -140,12 +140,13 @@ class TransactionalWriter(KafkaWriter):
                     raise
                 self.is_large = True
                 self.reset_metrics()
-                # The transaction also lasts as long as the portions are read.
-                self.close()
-                self._take_over()
             else:
                 yield table.num_rows, table.to_batches(max_chunksize=CHUNK)
                 return
+        if self._timeout_ms < LARGE_TIMEOUT_MS and _TIMEOUT not in self.sink.producing():
+            # The transaction also lasts as long as the portions are read.
+            self.close()
+            self._take_over()
         with read_in_portions(records, CHUNK) as stored:
             self.is_large = stored.is_large
             yield stored.count, stored.chunks

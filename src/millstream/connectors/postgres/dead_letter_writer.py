@@ -29,6 +29,7 @@ class PostgresDeadLetterWriter(DeadLetterWriter):
 
     def open(self, spark: SparkSession) -> None:
         """Create missing tables, and take over from an earlier start."""
+        self._writer.checkpoint = self.checkpoint
         self._writer.open(spark, _to_table_rows(spark.createDataFrame([], COLUMNS)).schema)
 
     def keep(self, frame: DataFrame, batch_id: int, size: int) -> bool:  # noqa: ARG002 - the writer counts by itself

@@ -22,7 +22,7 @@ from millstream.connectors.postgres.copy.rows import CopyColumn, CopyRows, colum
 from millstream.connectors.postgres.copy.staging import Staging, drop_leftover_tables
 from millstream.connectors.postgres.ledger import Ledger
 from millstream.connectors.postgres.table_reader import range_condition, session_time
-from millstream.diagnostics.failure import MillstreamError, NotReady
+from millstream.diagnostics.failure import MillstreamError, NotReady, Outage
 from millstream.spark.cluster.stored_rows import is_too_large_for_driver
 from millstream.spark.settings import is_local
 from millstream.spec.output_mode import OutputMode
@@ -79,6 +79,8 @@ class PostgresWriter(Writer):
         self._by_tasks = sink.through == "tasks"
         self._prefix = f"incoming_{hashlib.sha256(identity.key.encode()).hexdigest()[:8]}_"
         self._epoch = 0
+        # The last batch that this start has written.
+        self._newest: int | None = None
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
         """Create missing tables, check the table, and claim the next epoch."""
@@ -206,6 +208,7 @@ class PostgresWriter(Writer):
             result = self._commit_or_recover(rows, batch_id)
         except psycopg.Error as error:
             raise self._explain_error(error) from error
+        self._newest = batch_id
         return WriteResult(rows=rows.count) if result else WriteResult(rows=0, is_skipped=True)
 
     def trial(self, frame: DataFrame) -> None:
@@ -264,13 +267,24 @@ class PostgresWriter(Writer):
             self._connection = None
 
     def _last_batch(self) -> int | None:
-        """Return the last batch in the ledger, reconnecting if the connection broke between two batches."""
+        """Return the last batch in the ledger, reconnecting if the connection broke between two batches.
+
+        Raises `Outage` if the ledger lacks a batch of this start, so that the query starts again, which compares its
+        checkpoint with the ledger.
+        """
         try:
-            return self._ledger.last(self._connect())
+            last = self._ledger.last(self._connect())
         except psycopg.OperationalError:
             if not self._is_disconnected():
                 raise
-            return self._ledger.last(self._connect())
+            last = self._ledger.last(self._connect())
+        if self._newest is not None and (last is None or last < self._newest):
+            raise Outage(
+                f"the database at {self._address.label} no longer has batch {self._newest} of table "
+                f"{self._sink.table}, which this run has written",
+                "restore the latest data: another server may have taken over without it",
+            )
+        return last
 
     def _commit(self, rows: CopyRows | Staging, batch_id: int) -> bool:
         """Commit the transaction; return False if another run has written the batch in the meantime."""

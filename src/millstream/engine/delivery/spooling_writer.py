@@ -69,6 +69,8 @@ class SpoolingWriter(Writer):
         self._columns: list[str] | None = None
         self._failures = 0
         self._probe_at = 0.0
+        self._newest: int | None = None
+        """The last batch with rows that this run has written."""
         self._verify: Callable[[Sequence[LedgerEntry]], None] | None = None
         self.has_checksums, self.has_ledger = self._inner.has_checksums, self._inner.has_ledger
         self.skips_empty, self.always_executes = self._inner.skips_empty, self._inner.always_executes
@@ -286,6 +288,8 @@ class SpoolingWriter(Writer):
         """Make one attempt to write."""
         result = self._open_inner(frame.schema).write(frame, batch_id)
         self._failures = 0
+        if result.rows and self.has_ledger:
+            self._newest = batch_id
         return result
 
     def _open_inner(self, schema: StructType | None) -> Writer:
@@ -315,10 +319,21 @@ class SpoolingWriter(Writer):
         return self._inner
 
     def _verify_ledger(self, spark: SparkSession) -> None:
-        """Verify the sink's ledger, once."""
+        """Verify the sink's ledger, once, and later that the sink still has what this run has written."""
+        if self._verify is None and self._newest is None:
+            return
+        entries = self._inner.last_committed_batches(spark)
         if self._verify is not None:
-            self._verify(self._inner.last_committed_batches(spark))
+            self._verify(entries)
             self._verify = None
+        elif not any(
+            entry.writer == self.identity.key and entry.batch >= (self._newest or 0) for entry in entries
+        ):
+            raise CheckpointMismatch(
+                f"sink '{self.identity.sink}' of query '{self.identity.query}' no longer has batch {self._newest}, "
+                "which this run has written: it was restored or recreated, or another server has taken over",
+                "restore its latest data; the next start names the batches that it lacks",
+            )
 
     def _record_failure(self, error: Exception) -> tuple[FailureKind, str]:
         """Record a failure, so that the next attempt reopens the sink. Raises it again if it ends the query."""

@@ -10,7 +10,7 @@ import pytest
 
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, LedgerEntry
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
-from millstream.diagnostics.failure import CheckpointMismatch
+from millstream.diagnostics.failure import CheckpointMismatch, Outage
 from millstream.engine.delivery import spooling_writer
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
@@ -177,3 +177,54 @@ def test_two_batches_that_wait_are_delivered_before_one_that_comes_though_no_tim
     result = writer.write(frame, 4)
 
     assert (result.is_spooled, written, spool.numbers()) == (True, [1, 2], [3, 4])
+
+
+class Database:
+    """A database with a ledger, which may be away."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+        self.is_away = False
+
+
+class Store(Writer):
+    """A writer into that database."""
+
+    has_ledger = True
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(IDENTITY)
+        self.database = database
+
+    def last_committed_batches(self, spark: Any) -> tuple[LedgerEntry, ...]:  # noqa: ARG002 - the contract's signature
+        return tuple(LedgerEntry(IDENTITY.key, batch) for batch in self.database.batches[-1:])
+
+    def write(self, frame: Any, batch_id: int) -> WriteResult:  # noqa: ARG002 - the contract's signature
+        if self.database.is_away:
+            raise Outage("the database is away", "start it")
+        self.database.batches.append(batch_id)
+        return WriteResult(rows=3)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 6])
+def test_a_sink_that_comes_back_without_the_batches_of_this_run_is_not_written_past(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
+    monkeypatch.setattr(BatchSpool, "spool", lambda *_: None)
+    database, frame = Database(), SimpleNamespace(schema=[])
+    writer: Any = SpoolingWriter(IDENTITY, lambda: Store(database), BatchSpool(tmp_path), None)
+    writer.open(None, [])
+    for number in range(6):
+        assert writer.write(frame, number).rows == 3
+    database.is_away = True
+    assert writer.write(frame, 6).is_spooled
+    database.is_away = False
+    database.batches = database.batches[: 6 - lost]
+
+    if lost:
+        with pytest.raises(CheckpointMismatch, match="no longer has batch 5, which this run has written"):
+            writer.write(frame, 7)
+    else:
+        assert writer.write(frame, 7).rows == 3
+    assert database.batches == [*range(6 - lost), *([] if lost else [7])]
