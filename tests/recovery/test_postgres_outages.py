@@ -191,7 +191,7 @@ def test_a_server_without_the_batches_of_the_last_seconds_is_not_written_past(
     end_sessions(stack)
 
     for _ in range(2):
-        with pytest.raises(Outage, match="no longer has batch 1 of table"):
+        with pytest.raises(Outage, match="no longer has batch 1 of query"):
             writer.write(batch(spark, 2), 2)
 
     assert count(stack, sink) == 2 * ROWS

@@ -18,7 +18,7 @@ from millstream.engine.batch.batch_run import compute_batch_results
 from millstream.engine.delivery.batch_metadata import BatchNotes
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.frame_cache import persisted
-from millstream.engine.delivery.spooling_writer import create_writer as make_writer
+from millstream.engine.delivery.sink_writers import create_writer as make_writer
 from millstream.engine.recovery.missing_batches import explain_inexact, find_missing, format_batches
 from millstream.engine.sink_keys import sink_keys
 from millstream.frames.build_views import read_source

@@ -12,7 +12,7 @@ from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.temp_files import delete_partial_files
 from millstream.diagnostics.failure import NotReady
 from millstream.engine.delivery.batch_metadata import rows_metric_columns
-from millstream.engine.delivery.spooling_writer import create_writer
+from millstream.engine.delivery.sink_writers import create_writer
 from millstream.engine.events.event_bus import now
 from millstream.engine.events.progress_listener import ROWS_OUT, extract_metrics
 from millstream.engine.recovery.source_offsets import committed_offsets, list_origins

@@ -22,8 +22,9 @@ from millstream.engine.delivery.batch_metadata import BatchNotes, rows_metric_co
 from millstream.engine.delivery.batch_spool import BatchSpool
 from millstream.engine.delivery.dead_letters import DeadLetters
 from millstream.engine.delivery.foreach_batch_callback import ForeachBatchCallback
+from millstream.engine.delivery.sink_writers import create_writer
 from millstream.engine.delivery.spool_retry import SpoolRetry
-from millstream.engine.delivery.spooling_writer import SpoolingWriter, create_writer
+from millstream.engine.delivery.spooling_writer import SpoolingWriter
 from millstream.engine.delivery.undelivered import check_new_id
 from millstream.engine.events.listener_bus import wait_for_reports
 from millstream.engine.events.progress_listener import ROWS_OUT

@@ -199,10 +199,7 @@ class DeltaWriter(Writer):
             if outcome is MergeOutcome.UNFIT:
                 self._maintenance.after_spark(self._session)
             return WriteResult(rows=rows, way="" if outcome is MergeOutcome.UNFIT else BY_DELTA_RS)
-        raise Outage(
-            f"each of {ATTEMPTS} attempts left open whether batch {batch_id} was written to {self._sink.path}",
-            "nothing to do: the batch is repeated",
-        )
+        raise Outage(f"batch {batch_id} may or may not be written", "nothing to do: it is repeated")
 
     def _record_empty(self, batch_id: int) -> None:
         if self.checkpoint is not None:

@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
 from millstream.connectors.postgres.client.identifiers import table_spellings
-from millstream.diagnostics.failure import CheckpointError
+from millstream.diagnostics.failure import CheckpointError, Outage
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -133,12 +133,23 @@ class Ledger:
             self._sql("DELETE FROM {ledger} WHERE target = ANY(%s)"), (table_spellings(target),)
         )
 
-    def last(self, connection: Connection[Any]) -> int | None:
-        """Return the greatest batch that this writer has committed, or None."""
+    def last(self, connection: Connection[Any], written: int | None = None) -> int | None:
+        """Return the greatest batch that this writer has committed, or None.
+
+        Raises `Outage` if it is less than `written`, so that the query starts again, which compares its checkpoint
+        with the ledger.
+        """
         batch = _fetch_value(
             connection, self._sql("SELECT max(batch_id) FROM {ledger} WHERE writer = %s"), self.identity.key
         )
-        return None if batch is None else int(batch)
+        last = None if batch is None else int(batch)
+        if written is not None and (last is None or last < written):
+            raise Outage(
+                f"the database no longer has batch {written} of query '{self.identity.query}', which this run has "
+                "written",
+                "restore the latest data: another server may have taken over without it",
+            )
+        return last
 
     def entries(self, connection: Connection[Any], target: str) -> tuple[LedgerEntry, ...]:
         """Return the newest batch of each writer of this query to the table; nothing if there is no ledger."""

@@ -22,7 +22,7 @@ from millstream.connectors.postgres.copy.rows import CopyColumn, CopyRows, colum
 from millstream.connectors.postgres.copy.staging import Staging, drop_leftover_tables
 from millstream.connectors.postgres.ledger import Ledger
 from millstream.connectors.postgres.table_reader import range_condition, session_time
-from millstream.diagnostics.failure import MillstreamError, NotReady, Outage
+from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.spark.cluster.stored_rows import is_too_large_for_driver
 from millstream.spark.settings import is_local
 from millstream.spec.output_mode import OutputMode
@@ -47,12 +47,6 @@ _LIMITS = SQL(
     " SET LOCAL idle_in_transaction_session_timeout = '1min';"
     " SELECT set_config('synchronous_commit', 'on', true)"
     " WHERE current_setting('synchronous_commit') <> 'remote_apply'"
-)
-# The index finds the rows of a key, as for ON CONFLICT. The planner, which knows nothing about a table that was
-# just filled, might read a large target whole instead.
-_BY_INDEX = SQL(
-    "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;"
-    " SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off"
 )
 _INCOMING = Identifier("pg_temp", "millstream_incoming")
 
@@ -267,24 +261,13 @@ class PostgresWriter(Writer):
             self._connection = None
 
     def _last_batch(self) -> int | None:
-        """Return the last batch in the ledger, reconnecting if the connection broke between two batches.
-
-        Raises `Outage` if the ledger lacks a batch of this start, so that the query starts again, which compares its
-        checkpoint with the ledger.
-        """
+        """Return the last batch in the ledger, reconnecting if the connection broke between two batches."""
         try:
-            last = self._ledger.last(self._connect())
+            return self._ledger.last(self._connect(), self._newest)
         except psycopg.OperationalError:
             if not self._is_disconnected():
                 raise
-            last = self._ledger.last(self._connect())
-        if self._newest is not None and (last is None or last < self._newest):
-            raise Outage(
-                f"the database at {self._address.label} no longer has batch {self._newest} of table "
-                f"{self._sink.table}, which this run has written",
-                "restore the latest data: another server may have taken over without it",
-            )
-        return last
+            return self._ledger.last(self._connect(), self._newest)
 
     def _commit(self, rows: CopyRows | Staging, batch_id: int) -> bool:
         """Commit the transaction; return False if another run has written the batch in the meantime."""
@@ -337,22 +320,7 @@ class PostgresWriter(Writer):
             connection.execute(incoming.delete(self._sink.merge_on))
             if self._target.has_equal_nulls(self._sink.merge_on):
                 connection.execute(incoming.delete_nulls(self._sink.merge_on))
-        self._upsert(connection, incoming)
-
-    def _upsert(self, connection: psycopg.Connection[Any], incoming: Incoming) -> None:
-        """Replace or insert each row."""
-        key = self._sink.merge_on
-        if incoming.can_merge(key):
-            try:
-                with connection.transaction():
-                    connection.execute(_BY_INDEX)
-                    connection.execute(incoming.merge(key))
-            except psycopg.errors.UniqueViolation:
-                # Another session has inserted a key in the meantime, or the batch has one twice, which is told below.
-                pass
-            else:
-                return
-        connection.execute(incoming.upsert(key))
+        incoming.replace(connection, self._sink.merge_on)
 
     def _copy(self, connection: psycopg.Connection[Any], rows: CopyRows, target: Identifier) -> None:
         """Copy the rows into a table."""

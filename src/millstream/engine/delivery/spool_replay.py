@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import CheckpointMismatch, MillstreamError, NotReady
 from millstream.engine.delivery.batch_spool import find_spools, is_for_sink
-from millstream.engine.delivery.spooling_writer import create_spooling_writer
+from millstream.engine.delivery.sink_writers import create_spooling_writer
 from millstream.engine.delivery.undelivered import missing_sink_error
 from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.engine.sink_keys import sink_keys

@@ -50,8 +50,8 @@ class Event:
 class EventBus:
     """Redacts each event and passes it to every handler in order, each on its own thread.
 
-    So no query waits for a handler, and no handler for another: the alerts of a run do not depend on whether somebody
-    reads its output.
+    So no query waits for a handler, and no handler for another: the alerts of a run come although a program hangs
+    that reads its output.
     """
 
     def __init__(self) -> None:

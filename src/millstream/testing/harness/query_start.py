@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from millstream.connectors.api.writer import SinkIdentity
-from millstream.engine.delivery.spooling_writer import create_writer
+from millstream.engine.delivery.sink_writers import create_writer
 from millstream.engine.events.progress_listener import ROWS_OUT
 from millstream.engine.sink_keys import plain_sink_keys
 from millstream.engine.streaming_query import RunningQuery

@@ -5,18 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import psycopg
 from psycopg.sql import SQL, Composed, Identifier
 
 from millstream.connectors.postgres.table import comma_separated
 
 if TYPE_CHECKING:
-    from typing import LiteralString
+    from typing import Any, LiteralString
+
+    from psycopg import Connection
 
     from millstream.connectors.postgres.copy.rows import CopyColumn
     from millstream.connectors.postgres.table import Table
 
 DELETED = "millstream_deleted"
 """Column that marks rows that are deletions."""
+
+# The index finds the rows of a key, as for ON CONFLICT. The planner, which knows nothing about a table that was
+# just filled, might read a large target whole instead.
+_BY_INDEX = SQL(
+    "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;"
+    " SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off"
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,20 @@ class Incoming:
         return SQL(
             "CREATE TEMP TABLE millstream_changes ON COMMIT DROP AS SELECT {}, {} FROM {} WHERE {}"
         ).format(self._values(), Identifier(DELETED), self.place, self.chosen)
+
+    def replace(self, connection: Connection[Any], key: tuple[str, ...]) -> None:
+        """Replace the row with the key of each row, or insert it."""
+        if self.can_merge(key):
+            try:
+                with connection.transaction():
+                    connection.execute(_BY_INDEX)
+                    connection.execute(self.merge(key))
+            except psycopg.errors.UniqueViolation:
+                # Another session has inserted a key in the meantime, or a key comes twice, which is told below.
+                pass
+            else:
+                return
+        connection.execute(self.upsert(key))
 
     def upsert(self, key: tuple[str, ...]) -> Composed:
         """Insert every row, or replace the row with its key."""
