@@ -171,6 +171,11 @@ queries: {{copy: {{from: orders, to: {{delta: table}}}}}}
         ("millstream-dead-letter", f"{letter.topic}/0@0".encode()),
     ]
 
+    send_all = ["deadletter", "resend", "--source", "orders", "--to", topic, "-f", str(tmp_path)]
+    assert run_command([*send_all, "--delete"]) == 0
+    assert dead_letters.read_unique(pipeline.letters) == []
+    assert spark.read.format("kafka").options(**kafka).load().count() == 2
+
 
 @pytest.mark.parametrize(
     ("bad", "most", "reads"),

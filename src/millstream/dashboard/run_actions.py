@@ -9,14 +9,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.dead_letters import skip_duplicates
+from millstream.connectors.api.dead_letters import read_once
 from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.events.event_messages import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from millstream.connectors.api.dead_letters import DeadLetter, DeadLetterStore
     from millstream.pipeline.model import Pipeline
 
 NAMES = ("stop", "restart", "resend")
@@ -83,7 +82,7 @@ def resend_dead_letters(pipeline: Pipeline) -> tuple[int, int]:
     total = remaining = 0
     for name in (name for name, entry in pipeline.sources.items() if not entry.static):
         written: defaultdict[str, set[datetime]] = defaultdict(set)
-        chosen = skip_duplicates(_read_resendable(store, name, started, written), store.counts())
+        chosen = (letter for letter in read_once(store, name, started, written) if letter.topic is not None)
         sent = 0
         while portion := list(islice(chosen, PORTION)):
             for topic in dict.fromkeys(letter.topic or "" for letter in portion):
@@ -94,17 +93,3 @@ def resend_dead_letters(pipeline: Pipeline) -> tuple[int, int]:
             remaining += store.delete_sent(name, written)
         total += sent
     return total, remaining
-
-
-def _read_resendable(
-    store: DeadLetterStore, source: str, started: datetime, written: defaultdict[str, set[datetime]]
-) -> Iterator[DeadLetter]:
-    """Yield a source's records of topics written before a time, and note in `written` when each query wrote them."""
-    for letter in store.all():
-        if letter.source == source and letter.topic is not None and _as_utc(letter.at) < started:
-            written[letter.query].add(letter.at)
-            yield letter
-
-
-def _as_utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.cluster import settings_without_cluster
+from millstream.cli.deadletter.selection import find_dead_letter, parse_time
 from millstream.cli.deadletter.text import (
     DEAD_LETTER_COLUMNS,
     dead_letter_json,
@@ -25,7 +26,7 @@ from millstream.cli.table import format_table, terminal_width
 from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from millstream.connectors.api.dead_letters import DeadLetter, DeadLetterStore
@@ -135,7 +136,7 @@ def show(
 
     WHICH is the number that `list` prints, or the original position of the record as TOPIC/PARTITION@OFFSET.
     """
-    letter = _find(_pipeline(file, overrides, env_file).letters, which)
+    letter = find_dead_letter(_pipeline(file, overrides, env_file).letters, which)
     if as_json:
         click.echo(json.dumps(dead_letter_json(letter)))
         return
@@ -270,6 +271,7 @@ def delete(
 @project_options
 @click.option("--to", "topic", required=True, metavar="TOPIC", help="Target topic, on the original broker.")
 @click.option("--source", help="Send all dead letters of this source, instead of WHICH.")
+@click.option("--delete", is_flag=True, help="With --source: then delete the dead letters that were sent.")
 def resend(
     which: tuple[str, ...],
     file: Path | None,
@@ -277,21 +279,31 @@ def resend(
     env_file: Path | None,
     topic: str,
     source: str | None,
+    *,
+    delete: bool,
 ) -> None:
     """Send dead letters to a Kafka topic.
 
     Only records that came from a topic can be sent; each keeps its value, key and headers. Another program can then
     correct them, or the pipeline can read them again. WHICH are the numbers that `list` prints, or original positions
-    as TOPIC/PARTITION@OFFSET. The dead letters stay in the list: if you send one twice, the topic contains it twice.
+    as TOPIC/PARTITION@OFFSET. Without --delete, the dead letters stay in the list: if you send one twice, the topic
+    contains it twice. --delete spares those that a running pipeline has stored in the meantime.
     The header `millstream-dead-letter` contains the original position.
     """
+    from millstream.connectors.api.dead_letters import read_once
+
     if bool(which) == (source is not None):
         raise InvalidInput(
             "resend needs the records to send", "name records by number or position, or pass --source"
         )
+    if delete and source is None:
+        raise InvalidInput("--delete needs --source", "pass --source instead of single records")
     pipeline = _pipeline(file, overrides, env_file)
+    written: defaultdict[str, set[datetime]] = defaultdict(set)
     chosen = (
-        (_find(pipeline.letters, item) for item in which) if which else _of(pipeline.letters, source or "")
+        (find_dead_letter(pipeline.letters, item) for item in which)
+        if which
+        else read_once(pipeline.letters, source or "", datetime.now(UTC), written)
     )
     sent_counts: Counter[str] = Counter()
     while portion := list(islice(chosen, PORTION)):
@@ -299,13 +311,8 @@ def resend(
         sent_counts.update(item.source for item in portion)
     for name, count in sent_counts.items():
         click.echo(f"{name}: {count} records sent to topic '{topic}'", err=True)
-
-
-def _of(store: DeadLetterStore, source: str) -> Iterator[DeadLetter]:
-    """Yield the records of a source, each once."""
-    from millstream.connectors.api.dead_letters import skip_duplicates
-
-    return (letter for letter in skip_duplicates(store.all(), store.counts()) if letter.source == source)
+    if delete and source and sent_counts:
+        _tell_remaining(pipeline, pipeline.letters.delete_sent(source, written))
 
 
 def _resend(pipeline: Pipeline, letters: Sequence[DeadLetter], topic: str) -> None:
@@ -349,7 +356,9 @@ def purge(
             "pass --before, --source or both, or pass --all",
         )
     pipeline = _pipeline(file, overrides, env_file)
-    time = None if before is None else _time(before)
+    # Not those that a running pipeline stores while the question waits for its answer.
+    now = datetime.now(UTC)
+    time = now if before is None else min(now, parse_time(before))
     counts = count_records(pipeline.letters.counts(time))
     matching = sum(count for (name, _), count in counts.items() if source in (None, name))
     if not matching:
@@ -361,6 +370,10 @@ def purge(
         )
     remaining = pipeline.letters.purge(time, source)
     click.echo(f"{matching - remaining} records deleted", err=True)
+    _tell_remaining(pipeline, remaining)
+
+
+def _tell_remaining(pipeline: Pipeline, remaining: int) -> None:
     if remaining:
         click.echo(
             f"{remaining} records were kept, because {pipeline.letters.describe()} can only be deleted from its "
@@ -373,28 +386,3 @@ def _pipeline(file: Path | None, overrides: Sequence[str], env_file: Path | None
     pipeline = open_project(file, overrides, env_file).pipeline
     assert pipeline is not None
     return pipeline
-
-
-def _find(store: DeadLetterStore, which: str) -> DeadLetter:
-    """Return the record with that number, counted from the oldest, or at that place."""
-    total = store.counts().total()
-    if which.isdecimal() and 0 < int(which) <= total:
-        return store.latest(total - int(which) + 1)[-1]
-    for letter in store.all():
-        if letter.topic is not None and which == f"{letter.topic}/{letter.partition}@{letter.offset}":
-            return letter
-    raise InvalidInput(
-        f"there is no record {which}",
-        f"give a number from 1 to {total}, or TOPIC/PARTITION@OFFSET" if total else "no record was rejected",
-    )
-
-
-def _time(text: str) -> datetime:
-    """Parse a date or time; without a zone it is UTC."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput(
-            f"'{text}' is not a date or time", "write it as 2026-01-31 or 2026-01-31T12:00:00Z"
-        ) from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -6,11 +6,13 @@ import heapq
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING, ClassVar
 
 from millstream.spec.base import Spec
 
 if TYPE_CHECKING:
+    from collections import defaultdict
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
@@ -194,6 +196,24 @@ def skip_duplicates(dead_letters: Iterable[DeadLetter], counts: Mapping[Group, i
                 continue
             positions.add(position)
         yield dead_letter
+
+
+def read_once(
+    store: DeadLetterStore, source: str, before: datetime, written: defaultdict[str, set[datetime]]
+) -> Iterator[DeadLetter]:
+    """Yield a source's dead letters written before a time, a record that two queries read once.
+
+    Notes in `written` the times at which each query wrote them, for `DeadLetterStore.delete_sent`.
+    """
+
+    def read() -> Iterator[DeadLetter]:
+        for dead_letter in store.all():
+            at = dead_letter.at
+            if dead_letter.source == source and (at if at.tzinfo else at.replace(tzinfo=UTC)) < before:
+                written[dead_letter.query].add(at)
+                yield dead_letter
+
+    return skip_duplicates(read(), store.counts())
 
 
 def read_unique(store: DeadLetterStore) -> list[DeadLetter]:

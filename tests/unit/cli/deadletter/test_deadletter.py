@@ -13,9 +13,12 @@ from deltalake import write_deltalake
 from millstream.cli.main import run_command
 from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import read_unique
+from millstream.connectors.api.source_hooks.offsets import SourceOffsets
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from millstream.connectors.api.dead_letters import DeadLetter
 
 SPEC = """name: shop
 sources:
@@ -167,4 +170,55 @@ def test_records_that_came_from_no_topic_cannot_be_sent_on(
     assert run_command(["deadletter", "resend", "--source", "paid", "--to", "again"]) != 0
 
     assert "so they cannot be sent to a topic" in capsys.readouterr().err
+    assert sources(project) == ["orders", "paid"]
+
+
+def test_letters_that_are_stored_while_others_are_sent_are_not_deleted(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[bytes | None] = []
+
+    def send_slowly(_: object, topic: str, letters: list[DeadLetter]) -> bool:
+        assert topic == "again"
+        sent.extend(letter.value for letter in letters)
+        late = pa.Table.from_pylist([{**FIRST, "value": b"late", "at": datetime(2025, 1, 1, tzinfo=UTC)}])
+        at = late.schema.get_field_index("headers")
+        late = late.set_column(at, "headers", late["headers"].cast(HEADERS))
+        write_deltalake(str(place(project)), late, mode="append")
+        return True
+
+    monkeypatch.setattr(SourceOffsets, "resend", send_slowly)
+    orders = "sources:\n  orders: {json: in, schema: {id: string}}\n"
+    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", orders))
+
+    assert run_command(["deadletter", "resend", "--source", "orders", "--to", "again", "--delete"]) == 0
+
+    assert sent == [FIRST["value"]]
+    store = registry.default_dead_letter_store().model_validate({"path": str(place(project))})
+    assert sorted(letter.value or b"" for letter in read_unique(store)) == sorted([b"late", SECOND["value"]])
+
+
+def test_letters_that_are_stored_while_a_purge_asks_are_not_deleted(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def store_meanwhile(*_: object, **__: object) -> bool:
+        late = pa.Table.from_pylist([{**FIRST, "source": "late", "at": datetime.now(UTC)}])
+        at = late.schema.get_field_index("headers")
+        late = late.set_column(at, "headers", late["headers"].cast(HEADERS))
+        write_deltalake(str(place(project)), late, mode="append")
+        return True
+
+    monkeypatch.setattr("click.confirm", store_meanwhile)
+
+    assert run_command(["deadletter", "purge", "--all"]) == 0
+
+    assert sources(project) == ["late"]
+
+
+def test_single_records_cannot_be_deleted_with_their_sending(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["deadletter", "resend", "1", "--to", "again", "--delete"]) == 2
+
+    assert "--delete needs --source" in capsys.readouterr().err
     assert sources(project) == ["orders", "paid"]
