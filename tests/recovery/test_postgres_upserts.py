@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from psycopg.sql import SQL
 
+from millstream.connectors.postgres.copy.incoming import Incoming
 from millstream.connectors.postgres.table import find_table
 from recovery.test_postgres_rows import WAYS, make, rows_of, sink_of, write_frame
 
@@ -91,3 +93,25 @@ def test_a_key_that_another_session_inserts_meanwhile_is_replaced(
         written.result(PATIENCE)
 
     assert rows_of(stack, sink, "id, text") == [(1, "ours"), (2, "ours")]
+
+
+@pytest.mark.parametrize(("rows", "by_index"), [(300, "on"), (30_000, "off")])
+def test_a_table_much_larger_than_the_batch_is_not_read_whole(
+    rows: int, by_index: str, stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = sink_of(stack, "driver", merge_on=["id"])
+    make(stack, TABLES["plain"][0].format(sink.target()))
+    make(
+        stack, f"INSERT INTO {sink.target()} SELECT i, repeat('x', 100) FROM generate_series(1, {rows}) AS i"
+    )
+    noted = f"{sink.ledger_schema}.noted"
+    settings = "current_setting('enable_hashjoin') AS hash, current_setting('enable_seqscan') AS scan"
+    note = f"CREATE TABLE {noted} AS SELECT {settings}"
+    monkeypatch.setattr(Incoming, "merge", lambda *_: SQL(note))
+
+    write_frame(
+        sink, spark.range(400).selectExpr("CAST(id AS INT) AS id", "repeat('x', 100) AS text"), "update"
+    )
+
+    with psycopg.connect(stack.postgres) as connection:
+        assert connection.execute(f"SELECT * FROM {noted}").fetchall() == [(by_index, by_index)]

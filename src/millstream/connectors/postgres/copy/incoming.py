@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg.sql import SQL, Composed, Identifier
+from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from millstream.connectors.postgres.table import comma_separated
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 DELETED = "millstream_deleted"
 """Column that marks rows that are deletions."""
 
-# The index finds the rows of a key, as for ON CONFLICT. The planner, which knows nothing about a table that was
-# just filled, might read a large target whole instead.
+# The index finds the rows of a key, as for ON CONFLICT, unless the table is hardly larger than the batch. The planner
+# knows little about tables that were just filled, and might read a large target whole.
 _BY_INDEX = SQL(
-    "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;"
-    " SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off"
+    "SELECT set_config(name, 'off', true)"
+    " FROM unnest(ARRAY['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan', 'enable_bitmapscan']) AS name"
+    " WHERE pg_relation_size({}::regclass) > 8 * pg_relation_size({}::regclass)"
 )
 
 
@@ -79,7 +80,8 @@ class Incoming:
         if self.can_merge(key):
             try:
                 with connection.transaction():
-                    connection.execute(_BY_INDEX)
+                    tables = (self.target.identifier, self.place)
+                    connection.execute(_BY_INDEX.format(*(Literal(name.as_string()) for name in tables)))
                     connection.execute(self.merge(key))
             except psycopg.errors.UniqueViolation:
                 # Another session has inserted a key in the meantime, or a key comes twice, which is told below.
