@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from itertools import count
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.atomic_file import write_durably
@@ -78,9 +79,13 @@ def finish_replacements(parent: CheckpointPath) -> None:
 
 def name_backup(folder: Path, reason: str, batch: int | None) -> Path:
     """Return the path at which a replaced checkpoint is kept: `.sums.before-rewind-1-at-batch-7`."""
-    number = len(list_backups(folder)) + 1
     at_batch = "" if batch is None else f"-at-batch-{batch}"
-    return folder.with_name(f".{folder.name}.before-{reason}-{number}{at_batch}")
+    # A backup before the newest may have been deleted, so that the next number is taken.
+    for number in count(len(list_backups(folder)) + 1):
+        backup = folder.with_name(f".{folder.name}.before-{reason}-{number}{at_batch}")
+        if not backup.exists():
+            break
+    return backup
 
 
 def list_backups(folder: CheckpointPath) -> list[CheckpointPath]:

@@ -164,6 +164,23 @@ def test_a_rewound_checkpoint_continues_after_the_batch_and_keeps_what_it_was(fo
     assert list_backups(folder) == [backup]
 
 
+def test_a_rewind_finds_a_name_for_the_checkpoint_as_it_was_after_an_older_one_was_deleted(
+    folder: Path,
+) -> None:
+    original = folder.with_name("original")
+    shutil.copytree(folder, original)
+    backups = []
+    for _ in range(3):
+        backups.append(rewind_checkpoint(folder, 2))
+        shutil.rmtree(folder)
+        shutil.copytree(original, folder)
+        if len(backups) == 2:
+            shutil.rmtree(backups[0])
+
+    assert len(set(backups)) == 3
+    assert content(backups[1]) == content(backups[2]) == content(original)
+
+
 @pytest.mark.parametrize(
     "later",
     [
