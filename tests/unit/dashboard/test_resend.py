@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from delta_letters import SPARK, writer_of
 from millstream.connectors.api.values.dead_letter_rows import SCHEMA
+from millstream.connectors.delta import dead_letter_table
 from millstream.connectors.delta.dead_letters import DeltaDeadLetterStore
 from millstream.dashboard.run_actions import RunActions, resend_dead_letters
 
@@ -125,3 +127,23 @@ def test_the_page_says_what_was_sent_and_could_not_be_deleted(
 
     assert text.startswith("1 dead letter delivered to their topics again; 1 of them stays in delta ")
     assert notes == [f"asked on the page: {text.removesuffix('.')}"]
+
+
+def test_many_letters_are_deleted_in_portions(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letter_table, "MOST_TIMES", 2)
+    for number in range(5):
+        store.write(b"a", minutes=number)
+    store.write(b"other", source="paid")
+    conditions: list[str] = []
+    delete = DeltaTable.delete
+
+    def note(table: DeltaTable, condition: str, **options: Any) -> Any:
+        conditions.append(condition)
+        return delete(table, condition, **options)
+
+    monkeypatch.setattr(DeltaTable, "delete", note)
+
+    assert resend_dead_letters(pipeline(store, orders=Source())) == (5, 0)
+
+    assert [condition.count("arrow_cast") for condition in conditions] == [2, 2, 1]
+    assert store.values == [b"other"]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from millstream.spec.location import Location
 
+MOST_TIMES = 5000
+"""Times in one condition: 50,000 overflow the stack of delta-rs, which ends the process."""
+
 
 def read_rows(location: Location) -> Iterator[DeadLetter]:
     """Yield every row of the table, reading a few thousand at a time."""
@@ -66,27 +69,28 @@ def count_by_group(location: Location, before: datetime | None) -> Counter[Group
 
 def purge(location: Location, before: datetime | None, source: str | None) -> None:
     """Delete dead letters written before a time, of a source, or all, and their files."""
-    _delete(location, _build_condition(before, () if source is None else (source,)))
+    _delete(location, [_build_condition(before, () if source is None else (source,))])
 
 
 def delete_sent(location: Location, source: str, written: Mapping[str, Collection[datetime]]) -> None:
     """Delete a source's records of topics that these queries wrote at these times, and their files."""
-    chosen = " OR ".join(
-        f"(query = {_quote(query)} AND at IN ({', '.join(map(_time_literal, times))}))"
+    records = f"source = {_quote(source)} AND topic IS NOT NULL"
+    conditions = [
+        f"{records} AND query = {_quote(query)} AND at IN ({', '.join(map(_time_literal, portion))})"
         for query, times in written.items()
-        if times
-    )
-    if chosen:
-        _delete(location, f"source = {_quote(source)} AND topic IS NOT NULL AND ({chosen})")
+        for portion in _divide(sorted(times))
+    ]
+    _delete(location, conditions)
 
 
-def _delete(location: Location, condition: str | None) -> None:
-    if not _exists(location):
+def _delete(location: Location, conditions: Sequence[str | None]) -> None:
+    if not conditions or not _exists(location):
         return
     require_delta_rs(location, appends=True)
     with commit_lock(location.local, name=WRITING_LOCK_FILE), commit_lock(location.local):
         table = _open(location)
-        table.delete(condition, commit_properties=CommitProperties(max_commit_retries=RETRIES))
+        for condition in conditions:
+            table.delete(condition, commit_properties=CommitProperties(max_commit_retries=RETRIES))
         # Only files deleted in the log: a batch's files that are being written are in no log yet.
         table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
         if location.local is not None:
@@ -157,6 +161,10 @@ def _time_literal(time: datetime) -> str:
     # A plain TIMESTAMP has nanoseconds, for which the log's statistics are not used.
     text = f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
     return f"arrow_cast('{text}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
+
+
+def _divide(times: Sequence[datetime]) -> Iterator[Sequence[datetime]]:
+    return (times[start : start + MOST_TIMES] for start in range(0, len(times), MOST_TIMES))
 
 
 def _quote(text: str) -> str:
