@@ -54,7 +54,7 @@ def move_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
         )
     with CheckpointLock(source, f"move to {target}"):
         keep_place(source, target)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_parent(target)
         try:
             source.rename(target)
         except OSError as error:
@@ -87,19 +87,25 @@ def copy_files(source: Path, target: Path, *, link: bool = False) -> None:
     shutil.copytree(source, target, ignore=ignore, copy_function=os.link if link else shutil.copy2)
 
 
+def _make_parent(target: Path) -> None:
+    """Create the folder of `target`, with the names of new folders on the disk."""
+    missing = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        flush_path(folder.parent)
+
+
 def _copy_whole(source: Path, target: Path) -> None:
     partial = target.with_name(f".{target.name}{_PARTIAL}")
     try:
-        missing = [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_parent(target)
         if partial.exists():
             shutil.rmtree(partial)
         copy_files(source, partial)
         flush_folder(partial)
         partial.rename(target)
         # A move deletes the source next, which may be on another disk.
-        for folder in (target.parent, *(new.parent for new in missing)):
-            flush_path(folder)
+        flush_path(target.parent)
     except OSError as error:
         raise NotReady(
             f"{target} cannot be written: {error.strerror}", "name a folder that you may write to"

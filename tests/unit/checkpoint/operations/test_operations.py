@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import pytest
 
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
+from millstream.checkpoint.operations import transfer
 from millstream.checkpoint.operations.rewind import rewind_checkpoint
 from millstream.checkpoint.operations.summary import summarize_checkpoint
 from millstream.checkpoint.operations.transfer import copy_checkpoint, move_checkpoint
@@ -151,6 +153,30 @@ def test_an_existing_target_is_left_alone(folder: Path, tmp_path: Path) -> None:
 
     with pytest.raises(InvalidInput, match="exists"):
         copy_checkpoint(folder, tmp_path / "there")
+
+
+def test_a_move_to_another_disk_outlives_the_rest_of_a_killed_one_and_is_on_the_disk_first(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, flush = Path.rename, transfer.flush_path
+    flushed: list[Path] = []
+
+    def fail(path: Path, target: Path) -> Any:
+        if path == folder and target.parent != folder.parent:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        if path == folder:
+            assert {tmp_path, tmp_path / "new", tmp_path / "new" / "disk"} <= set(flushed)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    monkeypatch.setattr(transfer, "flush_path", lambda path: (flushed.append(path), flush(path)))
+    write(folder.with_name(".sums.moved") / "metadata", "of an earlier move")
+    before = content(folder)
+
+    moved = move_checkpoint(folder, tmp_path / "new" / "disk" / "sums")
+
+    assert content(moved) == before
+    assert not folder.exists()
 
 
 def test_a_rewound_checkpoint_continues_after_the_batch_and_keeps_what_it_was(folder: Path) -> None:
