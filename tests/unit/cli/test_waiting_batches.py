@@ -13,6 +13,9 @@ import pytest
 from millstream.checkpoint import adoption_log
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.cli.main import run_command
+from millstream.cli.plan import apply
+from millstream.cli.project import open_project
+from millstream.engine.checkpoint_changes import former_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,9 +179,9 @@ def test_a_batch_that_was_deleted_is_not_missing_at_the_next_start() -> None:
     [
         (
             ["rewind", "copy", "--to-batch", "0"],
-            "a spooled batch takes the place of a new batch with its number",
+            "would take the place of new batches with their numbers",
         ),
-        (["move", "copy", "elsewhere/copy"], "a spooled batch is looked for next to the checkpoint"),
+        (["move", "copy", "elsewhere/copy"], "would not be found from another folder"),
     ],
 )
 def test_a_checkpoint_is_neither_rewound_nor_moved_to_another_folder_while_batches_wait(
@@ -189,11 +192,11 @@ def test_a_checkpoint_is_neither_rewound_nor_moved_to_another_folder_while_batch
             (checkpoints() / "copy" / log).mkdir(exist_ok=True)
             (checkpoints() / "copy" / log / str(batch)).write_text("v1\n{}\n0")
 
-    assert run_command(["checkpoint", *command]) == 2
+    assert run_command(["checkpoint", *command]) == 3
 
     errors = capsys.readouterr().err
-    assert f"2 batches of query 'copy' are spooled for {SINK}, and {reason}" in errors
-    assert "deliver them first: millstream deadletter replay copy" in errors
+    assert f"2 spooled batches of query 'copy' for {SINK} {reason}" in errors
+    assert "deliver them first: 'millstream deadletter replay copy'" in errors
     assert (checkpoints() / "copy" / "offsets" / "2").exists()
     shutil.rmtree(checkpoints() / "_set_aside")
     assert run_command(["checkpoint", *command]) == 0
@@ -203,3 +206,24 @@ def test_a_checkpoint_is_neither_rewound_nor_moved_to_another_folder_while_batch
 def test_a_move_within_a_folder_keeps_waiting_batches_where_they_are_found() -> None:
     assert run_command(["checkpoint", "move", "copy", str(checkpoints() / "copy2")]) == 0
     assert waiting() == ["1", "2"]
+
+
+@pytest.mark.usefixtures("project")
+def test_a_checkpoint_is_not_brought_from_a_folder_next_to_which_batches_wait(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    former = checkpoints().absolute() / "copy"
+    monkeypatch.setattr(former_folder, "find_former_folder", lambda *_: (former, "copy"))
+    write_spec(
+        "queries:", f"defaults: {{checkpoints: {checkpoints().absolute().parent / 'elsewhere'}}}\nqueries:"
+    )
+    pipeline = open_project(None, (), None).pipeline
+    assert pipeline is not None
+
+    apply._bring_checkpoint(pipeline, "copy", yes=True)
+
+    assert "batches of 'copy' wait for a sink" in capsys.readouterr().out
+    assert former.is_dir()
+    shutil.rmtree(checkpoints() / "_set_aside")
+    apply._bring_checkpoint(pipeline, "copy", yes=True)
+    assert not former.exists()

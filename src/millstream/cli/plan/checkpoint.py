@@ -163,10 +163,11 @@ def move(
 ) -> None:
     """Move the checkpoint of a query to a new folder. Sinks still recognise the batches of the query."""
     from millstream.checkpoint.operations.transfer import move_checkpoint
+    from millstream.engine.delivery.undelivered import require_none_spooled
 
     pipeline = _pipeline(file, overrides, env_file)
     if target.absolute().parent != _folder(pipeline, query).parent:
-        _refuse_spooled_batches(pipeline, query, "is looked for next to the checkpoint")
+        require_none_spooled(pipeline, [query], "would not be found from another folder")
     moved = move_checkpoint(_folder(pipeline, query), target.absolute())
     click.echo(f"{query}: moved to {moved}")
     click.echo(f"next: set queries.{query}.checkpoint to that folder", err=True)
@@ -183,11 +184,11 @@ def rename(before: str, now: str, file: Path | None, overrides: Sequence[str], e
     the query.
     """
     from millstream.checkpoint.operations.transfer import move_checkpoint
-    from millstream.engine.delivery.batch_spool import list_orphaned_batches
+    from millstream.engine.delivery.batch_spool import list_batches_next_to
 
     pipeline = _pipeline(file, overrides, env_file)
     target = _folder(pipeline, now)
-    if waiting := [batch for batch in list_orphaned_batches(pipeline) if batch.query == before]:
+    if waiting := list_batches_next_to(target.parent / before, before):
         raise InvalidInput(
             f"{len(waiting)} batches of query '{before}' are spooled under its former name",
             "deliver them before you rename the query: 'millstream deadletter replay'",
@@ -217,24 +218,13 @@ def rewind(
     sink.
     """
     from millstream.checkpoint.operations.rewind import rewind_checkpoint
+    from millstream.engine.delivery.undelivered import require_none_spooled
 
     pipeline = _pipeline(file, overrides, env_file)
-    _refuse_spooled_batches(pipeline, query, "takes the place of a new batch with its number")
+    require_none_spooled(pipeline, [query], "would take the place of new batches with their numbers")
     backup = rewind_checkpoint(_folder(pipeline, query), to_batch)
     click.echo(f"{query}: continues after batch {to_batch}; as it was: {backup}")
     click.echo(f"next: bring the sinks of '{query}' to batch {to_batch} too, then millstream run", err=True)
-
-
-def _refuse_spooled_batches(pipeline: Pipeline, query: str, reason: str) -> None:
-    """Raise `InvalidInput` if batches of a query wait for a sink."""
-    from millstream.engine.delivery.batch_spool import list_spooled_batches
-
-    if waiting := list_spooled_batches(pipeline, [query]):
-        first = waiting[0]
-        raise InvalidInput(
-            f"{len(waiting)} batches of query '{query}' are spooled for {first.sink}, and a spooled batch {reason}",
-            f"deliver them first: millstream deadletter replay {query}; or delete them: millstream deadletter delete",
-        )
 
 
 @command.command("prune", short_help="Delete replaced checkpoints, and corrupt files that were moved away.")

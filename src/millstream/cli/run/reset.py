@@ -49,12 +49,13 @@ def command(
     """
     from millstream.checkpoint.remote.lease import empty_checkpoint
     from millstream.checkpoint.remote.path import RemotePath
+    from millstream.engine.delivery.undelivered import require_none_spooled
     from millstream.engine.run import lock_checkpoints
 
     pipeline = open_project(file, overrides, env_file).pipeline
     assert pipeline is not None
     names = _choose(pipeline, queries, all_queries=all_queries)
-    _refuse_waiting_batches(pipeline, names)
+    require_none_spooled(pipeline, names, "would be lost")
     folders = _sink_folders(pipeline, names) if sinks else []
     for name in names:
         _refuse_object_store(pipeline.checkpoint_folder(name))
@@ -116,20 +117,6 @@ def _choose(pipeline: Pipeline, queries: Sequence[str], *, all_queries: bool) ->
         if name not in pipeline.queries:
             raise InvalidInput(f"there is no query '{name}'", f"queries: {', '.join(pipeline.queries)}")
     return list(pipeline.queries) if all_queries else list(dict.fromkeys(queries))
-
-
-def _refuse_waiting_batches(pipeline: Pipeline, names: Sequence[str]) -> None:
-    """Raise `CheckpointError` if a sink still lacks batches, which only the checkpoint can deliver."""
-    from millstream.engine.delivery.batch_spool import list_spooled_batches
-
-    waiting = list_spooled_batches(pipeline, names)
-    if waiting:
-        first = waiting[0]
-        raise CheckpointError(
-            f"{len(waiting)} spooled batches of query '{first.query}' for {first.sink} would be lost",
-            f"deliver them first: millstream deadletter replay {first.query}; or delete them: millstream "
-            f"deadletter delete",
-        )
 
 
 def _refuse_object_store(folder: CheckpointPath) -> None:

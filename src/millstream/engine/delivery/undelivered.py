@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint.folder import Checkpoint
 from millstream.diagnostics.failure import CheckpointError, CheckpointMismatch
-from millstream.engine.delivery.batch_spool import find_spools, list_orphaned_batches
+from millstream.engine.delivery.batch_spool import find_spools, list_orphaned_batches, list_spooled_batches
 from millstream.engine.sink_keys import sink_keys
 from millstream.pipeline.model import OnError
 
@@ -51,6 +51,16 @@ def _require_deliverable(pipeline: Pipeline, batches: Sequence[SpooledBatch]) ->
         raise CheckpointMismatch(
             f"{message} from another checkpoint (id {first.query_id}): rows that this checkpoint reads again would "
             "be written twice once the spooled batches are delivered",
+            f"deliver them first: {_replay_command(first)}; or delete them for good: {_delete_command(first)}",
+        )
+
+
+def require_none_spooled(pipeline: Pipeline, queries: Sequence[str], consequence: str) -> None:
+    """Raise `CheckpointError` if batches of these queries wait for a sink. Needs no Spark."""
+    if waiting := list_spooled_batches(pipeline, queries):
+        first = waiting[0]
+        raise CheckpointError(
+            f"{len(waiting)} spooled batches of query '{first.query}' for {first.sink} {consequence}",
             f"deliver them first: {_replay_command(first)}; or delete them for good: {_delete_command(first)}",
         )
 
