@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _NAME = "rewinds"
 
 
-def count_rewinds(checkpoint: CheckpointPath) -> int:
+def count_rewinds(checkpoint: CheckpointPath | None) -> int:
     """Return how often a checkpoint was rewound. A remote one cannot be."""
     if not isinstance(checkpoint, Path):
         return 0
@@ -31,7 +31,7 @@ def add_rewind(checkpoint: Path) -> None:
     file.write_text(str(count + 1))
 
 
-def letters_id(query_id: str, checkpoint: CheckpointPath) -> str:
+def letters_id(query_id: str, checkpoint: CheckpointPath | None) -> str:
     """Return the id under which the dead letters of a checkpoint are stored: another one after each rewind.
 
     The store of the dead letters is not rewound. It would take those of a new batch for those of the old batch with

@@ -51,7 +51,7 @@ def read_latest_rows(sink: PostgresSink, limit: int) -> tuple[list[str], list[li
     address = sink.address()
     with connect(address, "millstream show") as connection:
         try:
-            # Nobody waits any longer, and a process that reads a locked table for its live page does not end.
+            # The live page shows an error by then, and the process of a run cannot end while this waits for a lock.
             connection.execute("SET lock_timeout = '5s'; SET statement_timeout = '30s'")
             # The position only approximates a row's age, because freed space is reused.
             query = SQL("SELECT * FROM {} ORDER BY ctid DESC LIMIT %s").format(

@@ -262,7 +262,7 @@ def create_row_isolation_writer(
     letter_identity = SinkIdentity(
         identity.pipeline,
         identity.query,
-        identity.query_id if inner.checkpoint is None else letters_id(identity.query_id, inner.checkpoint),
+        letters_id(identity.query_id, inner.checkpoint),
         f"dead_letters/{identity.sink}",
         OutputMode.APPEND,
     )

@@ -84,7 +84,7 @@ class Incoming:
                     connection.execute(_BY_INDEX.format(*(Literal(name.as_string()) for name in tables)))
                     connection.execute(self.merge(key))
             except psycopg.errors.UniqueViolation:
-                # Another session has inserted a key in the meantime, or a key comes twice, which is told below.
+                # Another session inserted a key meanwhile, or the batch has a key twice, which the upsert reports.
                 pass
             else:
                 return
