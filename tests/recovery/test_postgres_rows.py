@@ -10,23 +10,20 @@ import psycopg
 import pytest
 from pyspark.sql.types import StructField, StructType
 
-from millstream.connectors import registry
 from millstream.connectors.postgres.copy.rows import encode_columns
 from millstream.connectors.postgres.copy.staging import Staging
 from millstream.connectors.postgres.copy.types import find_mismatch
 from millstream.connectors.postgres.table import find_table
 from millstream.diagnostics.failure import MillstreamError, Outage
 from recovery.dying_writer import ROWS, batch, writer_of
+from recovery.postgres_tables import WAYS, make, rows_of, sink_of, write_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.api.sink import Sink
     from millstream.devstack.supervisor.state import Endpoints
 
 pytestmark = pytest.mark.usefixtures("small_batches")
-_count = itertools.count()
-WAYS = ("driver", "tasks")
 
 # Every type with its edges; text with all that COPY's text form would have to escape.
 VALUES = """
@@ -40,29 +37,6 @@ VALUES = """
   UNION ALL SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL
 """
-
-
-def sink_of(stack: Endpoints, way: str, **settings: Any) -> Sink:
-    table = f"rows_{next(_count)}"
-    fields = {"url": stack.postgres, "table": table, "ledger_schema": table, "through": way}
-    return registry.sinks()["postgres"].model_validate(fields | settings)
-
-
-def write_frame(sink: Sink, frame: DataFrame, mode: str = "append", batch_id: int = 0) -> None:
-    with closing(writer_of(sink, mode)) as writer:
-        writer.open(frame.sparkSession, frame.schema)
-        writer.write(frame, batch_id)
-
-
-def make(stack: Endpoints, text: str) -> None:
-    """Make a table in public: the stack's role has the name of a ledger's schema, which would come first."""
-    with psycopg.connect(stack.postgres, autocommit=True, options="-c search_path=public") as connection:
-        connection.execute(text)
-
-
-def rows_of(stack: Endpoints, sink: Sink, columns: str = "*") -> list[tuple[Any, ...]]:
-    with psycopg.connect(stack.postgres, options="-c timezone=UTC") as connection:
-        return connection.execute(f"SELECT {columns} FROM {sink.target()} ORDER BY 1").fetchall()
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -303,7 +277,7 @@ COLUMNS = (
 def test_check_refuses_a_type_for_a_column_if_the_server_has_no_cast_for_what_the_writer_sends(
     stack: Endpoints,
 ) -> None:
-    name = f"rows_{next(_count)}"
+    name = "every_cast"
     make(stack, f"CREATE TABLE {name} ({', '.join(f'c{n} {kind}' for n, kind in enumerate(COLUMNS))})")
     accepted, unrefused = set(), set()
     types = {kind: StructType.fromDDL(f"value {kind}")["value"].dataType for kind in SCALARS}

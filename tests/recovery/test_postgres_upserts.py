@@ -12,7 +12,7 @@ from psycopg.sql import SQL
 
 from millstream.connectors.postgres.copy.incoming import Incoming
 from millstream.connectors.postgres.table import find_table
-from recovery.test_postgres_rows import WAYS, make, rows_of, sink_of, write_frame
+from recovery.postgres_tables import WAYS, make, rows_of, sink_of, write_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
