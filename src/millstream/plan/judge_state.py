@@ -140,7 +140,7 @@ def judge_state(change: StateChange) -> Judgement:
             what = f"the join is {now}; it was {before}"
             if is_refused:
                 return _refuse(kind, what, "Spark refuses the stored rows, which do not say if they matched")
-            if now == "Inner":
+            if now == "Inner" and before != "LeftSemi":
                 return Judgement(
                     RestartVerdict.CONTINUES_WITH_NOTE,
                     kind,
@@ -149,6 +149,13 @@ def judge_state(change: StateChange) -> Judgement:
                     "stored",
                     "rows that were already written without a match stay in the sinks",
                     place="views",
+                )
+            if before == "LeftSemi":
+                return _judge_as_wrong(
+                    kind,
+                    what,
+                    "Spark accepts the state of the former join, which has no row that matched when it arrived",
+                    "later pairs of these rows are missing, without an error",
                 )
             return _judge_as_wrong(kind, what, "Spark accepts the state of the former join", _MIXED)
         case JoinConditionChanged():

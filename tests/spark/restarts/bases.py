@@ -91,7 +91,7 @@ OTHER_FILES: dict[str, tuple[list[Any], list[Any]]] = {
             [_order(21, 56, "c", 3, 3)],
         ],
     ),
-    "pays": ([[_pay(1, 2, 50), _pay(9, 15, 20)]], [[_pay(3, 16, 44)], [_pay(24, 31, 5)]]),
+    "pays": ([[_pay(1, 2, 50), _pay(9, 15, 20)]], [[_pay(3, 16, 44), _pay(1, 10, 6)], [_pay(24, 31, 5)]]),
 }
 
 _COLUMNS = {
@@ -161,6 +161,12 @@ BASES: dict[str, Spec] = {
     ),
     "left": _base(
         "SELECT o.id, o.v, p.v AS paid FROM orders o LEFT JOIN pays p ON o.id = p.id AND p.at >= o.at "
+        "AND p.at <= o.at + INTERVAL 10 MINUTES",
+        "append",
+        _TWO,
+    ),
+    "semi": _base(
+        "SELECT o.id, o.v FROM orders o LEFT SEMI JOIN pays p ON o.id = p.id AND p.at >= o.at "
         "AND p.at <= o.at + INTERVAL 10 MINUTES",
         "append",
         _TWO,

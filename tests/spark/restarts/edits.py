@@ -83,6 +83,7 @@ _FOUND: dict[str, tuple[str, str]] = {
     "left: right": (AFRESH, REFUSED),
     "left: full": (AFRESH, REFUSED),
     "left: wider bound": (WRONG, FALSE),
+    "semi: inner": (WRONG, RIGHT),
     "union: one source twice": (WRONG, RIGHT),
     "unrepeated: watermark of another time": (WRONG, RIGHT),
     "unrepeated: longer delay": (WRONG, RIGHT),

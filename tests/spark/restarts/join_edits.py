@@ -51,4 +51,8 @@ JOINS: dict[str, list[Row]] = {
         ("one column less above", "o.v, p.v AS paid=>p.v AS paid", AFRESH, REFUSED),
         ("filter above", "10 MINUTES=>10 MINUTES WHERE p.v IS NULL", NOTE, RIGHT),
     ],
+    "semi": [
+        ("inner", "LEFT SEMI JOIN=>JOIN", WRONG, ""),
+        ("left", "LEFT SEMI JOIN=>LEFT JOIN", AFRESH, REFUSED),
+    ],
 }

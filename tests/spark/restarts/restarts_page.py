@@ -27,6 +27,7 @@ _TITLES = {
     "unrepeated": "Deduplication within the watermark",
     "pairs": "An inner join of two streams",
     "left": "A left join of two streams",
+    "semi": "A left semi join of two streams",
     "union": "A union of two streams",
     "delta": "Aggregates of a Delta table",
     "kafka": "Rows of a Kafka topic",

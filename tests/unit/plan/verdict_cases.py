@@ -222,6 +222,12 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "start_afresh",
         ["join_type_changed"],
     ),
+    "semi to inner": (
+        record(plan(replace(JOIN, join_type="LeftSemi"))),
+        record(plan(JOIN)),
+        "silently_wrong",
+        ["join_type_changed"],
+    ),
     "another delay": (
         record(WATERMARKED),
         record(plan(GROUPS, watermarks=(RecordedWatermark("orders.at", "1 hours"),))),
