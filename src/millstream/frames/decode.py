@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from millstream.connectors.api.ddl import quote_name
-from millstream.frames import avro_decode
+from millstream.frames import avro_decode, text_decode
 from millstream.frames.dead_letter_columns import (
     MALFORMED_LETTERS,
     broken_letters,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 REASON = "_millstream_reason"
 DECODED = "_millstream_decoded"
 CORRUPT = "_corrupt_record"
-# The message as text.
-_TEXT = "CAST(`value` AS STRING)"
 
 
 def source_metric_name(source: str) -> str:
@@ -65,19 +63,19 @@ def decode(pipeline: Pipeline, name: str, raw: DataFrame, *, counted: bool = Tru
 def decode_rows(entry: SourceEntry, raw: DataFrame) -> DataFrame:
     """Add two columns to `raw`: the decoded struct (if there are bytes to decode) and the reason.
 
-    The reason is NULL for a good row, else a clause that says what is wrong with it.
+    The struct is NULL for bytes that cannot be decoded. The reason is NULL for a good row, else a clause that says
+    what is wrong with it.
     """
     if not entry.source.has_payload or entry.format is Format.RAW:
         return raw.withColumn(REASON, _reason_of_columns(entry, raw))
+    time = _missing_time_clause(entry)
     if entry.format is Format.AVRO:
-        return avro_decode.decode_avro(entry, raw, DECODED).withColumn(
-            REASON, F.expr(avro_decode.malformed_reason(entry, DECODED, _missing_time_clause(entry)))
-        )
-    ddl = f"{entry.ddl}, `{CORRUPT}` STRING"
-    options = {**entry.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-    parse = F.from_json if entry.format is Format.JSON else F.from_csv
-    decoded = raw.withColumn(DECODED, parse(F.expr(_TEXT), ddl, options))
-    return decoded.withColumn(REASON, _reason_of_bytes(entry))
+        decoded = avro_decode.decode_avro(entry, raw, DECODED)
+        reason = avro_decode.malformed_reason(entry, DECODED, time)
+    else:
+        decoded = text_decode.decode_text(entry, raw, DECODED)
+        reason = text_decode.malformed_reason(entry, DECODED, time)
+    return decoded.withColumn(REASON, F.expr(reason))
 
 
 def _apply_expectations(
@@ -96,25 +94,6 @@ def _apply_expectations(
     letters = None if entry.static else broken_letters(pipeline, name, columns, raw)
     position = [column for column in entry.source.place if column in raw]
     return apply_expectations(name, f"source '{name}'", entry.expect, rows, place=position, letters=letters)
-
-
-def _reason_of_bytes(entry: SourceEntry) -> Column:
-    """Return the reason why a message cannot be decoded. Costly checks run for bad rows only.
-
-    It is one SQL text, because columns built one by one in Python take 230 JVM calls for each source of each start.
-    """
-    corrupt = f"({DECODED} IS NULL OR {DECODED}.{CORRUPT} IS NOT NULL)"
-    mismatch = "'the value does not fit the schema'"
-    if entry.format is Format.JSON:
-        mismatch = (
-            f"CASE WHEN try_parse_json({_TEXT}) IS NULL THEN 'the value is not JSON' ELSE {mismatch} END"
-        )
-    reason = f"""
-        WHEN `value` IS NULL THEN 'the value is null'
-        WHEN length(`value`) = 0 THEN 'the value is empty'
-        WHEN {corrupt} AND NOT is_valid_utf8({_TEXT}) THEN 'the value is not UTF-8'
-        WHEN {corrupt} THEN {mismatch}"""
-    return F.expr(f"CASE {reason} {_missing_time_clause(entry)} END")
 
 
 def _missing_time_clause(entry: SourceEntry) -> str:

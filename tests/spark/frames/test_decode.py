@@ -55,6 +55,7 @@ def reasons(spark: SparkSession, entry: SourceEntry, *values: bytes | None) -> l
         b'{"at": "2026-01-01T12:00:00Z"}',
         b'{"id": null, "amount": null, "at": "2026-01-01T12:00:00Z", "unknown": [1]}',
         '{"id": "żółw 🐢", "at": "2026-01-01T12:00:00Z"}'.encode(),
+        b' {"id": "two }\\n{ braces", "at": "2026-01-01T12:00:00Z"}\r\n',
     ],
 )
 def test_a_good_record_has_no_reason(spark: SparkSession, value: bytes) -> None:
@@ -78,7 +79,18 @@ def test_a_good_record_has_no_reason(spark: SparkSession, value: bytes) -> None:
         (b'"a string"', "the value does not fit the schema"),
         (b"null", "the value does not fit the schema"),
         (b'{"id": "\xff\xfe", "amou', "the value is not UTF-8"),
+        (b'{"id": "Jos\xe9", "at": "2026-01-01T12:00:00Z"}', "the value is not UTF-8"),
         (b"[" * 2000, "the value is not JSON"),
+        # Spark's parser ignores what follows the first document.
+        (b'{"at": "2026-01-01T12:00:00Z"}\n{"at": "2026-01-01T12:00:01Z"}', "the value is not JSON"),
+        (b'{"at": "2026-01-01T12:00:00Z"} and more', "the value is not JSON"),
+        (b'{"at": "2026-01-01T12:00:00Z"}}', "the value is not JSON"),
+        (
+            b'{"at": "2026-01-01T12:00:00Z"}, {"at": "2026-01-01T12:00:01Z"}',
+            "the value does not fit the schema",
+        ),
+        (b'[{"at": "2026-01-01T12:00:00Z"}]', "the value does not fit the schema"),
+        (b'{"at": "2026-01-01T12:00:00Z"}, "id": "b"}', "the value is not JSON"),
     ],
 )
 def test_a_bad_record_is_told_why(spark: SparkSession, value: bytes | None, reason: str) -> None:
@@ -91,10 +103,31 @@ def test_one_bad_record_among_good_ones_is_the_only_one_set_aside(spark: SparkSe
     assert reasons(spark, entry(), good, b"{", good) == [None, "the value is not JSON", None]
 
 
-def test_csv_values_are_judged_too(spark: SparkSession) -> None:
-    good, bad = b"a,3,2026-01-01T12:00:00Z", b"a,many,2026-01-01T12:00:00Z"
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"a,3,2026-01-01T12:00:00Z",
+        b',,"2026-01-01T12:00:00Z"',
+        b'"two\nlines, one field",3,2026-01-01T12:00:00Z',
+    ],
+)
+def test_a_good_csv_value_has_no_reason(spark: SparkSession, value: bytes) -> None:
+    assert reasons(spark, entry("csv"), value) == [None]
 
-    assert reasons(spark, entry("csv"), good, bad) == [None, "the value does not fit the schema"]
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"a,many,2026-01-01T12:00:00Z",
+        b"a,3",
+        b"a,3,2026-01-01T12:00:00Z,",
+        b"a,3,2026-01-01T12:00:00Z\nb,4,2026-01-01T12:00:01Z",
+        b'"a,3,2026-01-01T12:00:00Z',
+        b"\n",
+    ],
+)
+def test_a_bad_csv_value_is_told(spark: SparkSession, value: bytes) -> None:
+    assert reasons(spark, entry("csv"), value) == ["the value does not fit the schema"]
 
 
 def test_a_large_value_is_no_reason(spark: SparkSession) -> None:
