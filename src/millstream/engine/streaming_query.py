@@ -31,6 +31,7 @@ from millstream.engine.events.progress_listener import ROWS_OUT
 from millstream.engine.recovery.checkpoint_check import check_unplanned_batches
 from millstream.engine.recovery.checkpoint_record import build_record
 from millstream.engine.recovery.data_loss import explain_data_loss, has_passed_gaps, require_same_sources
+from millstream.engine.recovery.first_position import fix_first_positions
 from millstream.engine.recovery.missing_batches import suggest_remedy
 from millstream.engine.recovery.poison_record import compute_rows, find_poison_record
 from millstream.engine.recovery.sink_reconciliation import SinkReconciliation
@@ -96,6 +97,9 @@ class RunningQuery:
         writers, notes = self._reconciled_writers(checkpoint)
         query_id = str(checkpoint.query_id())
         planned, committed = checkpoint.planned(), checkpoint.committed()
+        self.frame, self.probed = fix_first_positions(
+            self.spark, self.pipeline, self.name, checkpoint, self.frame, self.probed
+        )
         source_origins = list_origins(self.frame)
         self.delivery = Delivery(
             query=self.name,

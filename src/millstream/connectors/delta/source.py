@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from millstream.connectors.api.values.sandbox import InputRecord, Sandbox
 
 
+# Key of the record of a checkpoint.
+_FIRST = "first_version"
+
+
 class DeltaSource(Source):
     """A Delta table, in a folder or in Spark's catalog.
 
@@ -39,7 +43,8 @@ class DeltaSource(Source):
     table: str | None = Field(default=None, examples=["sales.orders"])
     """Name of the table in Spark's catalog, as an alternative to `path`."""
     starting_version: int | Literal["latest"] | None = Field(default=None, examples=[12])
-    """Table version to start with; `latest` skips existing rows. Default: start with all existing rows."""
+    """Table version to start with; `latest` skips rows that exist at the first start of a new checkpoint. Default:
+    start with all existing rows."""
     starting_timestamp: str | None = Field(default=None, examples=["2026-01-31 12:00:00"])
     """Start with the first version since this time, as an alternative to `starting_version`."""
     change_feed: bool = False
@@ -142,6 +147,27 @@ class DeltaSource(Source):
         from millstream.connectors.delta.latest_rows import table_id  # noqa: PLC0415 - loads deltalake
 
         return {} if self.path is None else {"table_id": table_id(self.path)}
+
+    def first_position(self, spark: SparkSession, recorded: Mapping[str, str]) -> dict[str, str]:
+        """Return the version at which `latest` begins. Delta decides it again at each start without an offset."""
+        if self.starting_version != "latest":
+            return {}
+        return {_FIRST: recorded.get(_FIRST) or str(self._newest_version(spark) + 1)}
+
+    def begin_at(self, spark: SparkSession, position: Mapping[str, str]) -> DeltaSource:
+        """Begin at the version if it exists; until then, `latest` is the same."""
+        version = int(position[_FIRST])
+        if self._newest_version(spark) < version:
+            return self
+        return self.model_copy(update={"starting_version": version})
+
+    def _newest_version(self, spark: SparkSession) -> int:
+        from millstream.connectors.delta.latest_rows import newest_version  # noqa: PLC0415 - loads deltalake
+
+        if self.path is not None:
+            return newest_version(self.path)
+        history = spark.sql(f"DESCRIBE HISTORY {self.table} LIMIT 1")
+        return int(history.collect()[0]["version"])
 
     def ask(
         self,

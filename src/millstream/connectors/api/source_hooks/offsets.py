@@ -9,7 +9,7 @@ from millstream.connectors.api.source_hooks.connection import SourceConnection
 from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -77,6 +77,22 @@ class SourceOffsets(SourceConnection):
     def newest_position(self, spark: SparkSession, schema: str | None) -> StartPosition | None:
         """Return the position after the newest record; None if a kind does not know it. Connects."""
         return None
+
+    def first_position(
+        self,
+        spark: SparkSession,
+        recorded: Mapping[str, str],
+    ) -> dict[str, str]:
+        """Return where the source begins if the spec leaves it to the time of the start, as entries of the record.
+
+        `recorded` is the source's record of a former start, which applies if it has such entries. Returns nothing if
+        the system itself remembers where a checkpoint begins. Connects. Raises `NotReady`.
+        """
+        return {}
+
+    def begin_at(self, spark: SparkSession, position: Mapping[str, str]) -> Self:
+        """Return the source that begins at a position of `first_position`."""
+        return self
 
     def lenient(self) -> Self:
         """Return the source that continues after missing records; itself if it never stops for them."""
