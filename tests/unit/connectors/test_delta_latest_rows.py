@@ -8,8 +8,12 @@ import deltalake.fs
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from deltalake.exceptions import DeltaError
 
+from millstream.connectors.delta import latest_rows
 from millstream.connectors.delta.latest_rows import read_latest_rows
+from millstream.connectors.delta.source import DeltaSource
+from millstream.diagnostics.failure import Unreachable
 from millstream.spec.location import Location
 
 if TYPE_CHECKING:
@@ -41,3 +45,18 @@ def test_no_thread_comes_back_to_python_which_may_have_ended(
     monkeypatch.setattr(deltalake.fs.DeltaStorageHandler, "open_input_file", opened)
 
     assert len(read_latest_rows(Location(str(table)), 10)[1]) == 3
+
+
+@pytest.mark.parametrize("error", [OSError("connection refused"), DeltaError("the bucket does not answer")])
+def test_storage_that_does_not_answer_is_an_outage(
+    table: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(latest_rows, "DeltaTable", refuse)
+
+    with pytest.raises(Unreachable, match=str(error)):
+        DeltaSource(path=Location(str(table))).probe()
+    with pytest.raises(Unreachable, match=str(error)):
+        read_latest_rows(Location(str(table)), 2)

@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from millstream.connectors.api.values.bucket_options import storage_options
 from millstream.connectors.delta.commit.delta_rs_paths import require_delta_rs
-from millstream.diagnostics.failure import NotReady
+from millstream.diagnostics.failure import NotReady, Unreachable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,14 +21,8 @@ if TYPE_CHECKING:
 
 def read_latest_rows(place: Location, limit: int) -> tuple[list[str], list[list[object]]]:
     """Return column names and up to `limit` rows, newest files first. Raises `NotReady` if there is no table."""
-    require_delta_rs(place)
     where = str(place.local or place)
-    try:
-        table = DeltaTable(where, storage_options=storage_options(where))
-    except TableNotFoundError:
-        raise NotReady(
-            f"there is no Delta table at {where} yet", "the first run of the pipeline creates it"
-        ) from None
+    table = _open_table(place, " yet", "the first run of the pipeline creates it")
     try:
         newest = _newest(table, place.local, limit)
     except DeltaError:
@@ -44,18 +38,31 @@ def read_latest_rows(place: Location, limit: int) -> tuple[list[str], list[list[
 
 def table_id(place: Location) -> str:
     """Return the id that a table gets when it is created. Raises `NotReady` if there is no table."""
-    return str(_open_table(place).metadata().id)
+    return str(_open_existing(place).metadata().id)
 
 
-def _open_table(place: Location) -> DeltaTable:
+def newest_version(place: Location) -> int:
+    """Return the number of a table's newest version. Raises `NotReady` if there is no table."""
+    return _open_existing(place).version()
+
+
+def _open_existing(place: Location) -> DeltaTable:
+    return _open_table(place, "", "correct the path, or run the pipeline that creates it")
+
+
+def _open_table(place: Location, yet: str, fix: str) -> DeltaTable:
+    """Open the table. Raises `NotReady` if there is none, or its storage does not respond."""
     require_delta_rs(place)
     where = str(place.local or place)
     try:
         return DeltaTable(where, storage_options=storage_options(where))
     except TableNotFoundError:
-        raise NotReady(
-            f"there is no Delta table at {where}", "correct the path, or run the pipeline that creates it"
-        ) from None
+        raise NotReady(f"there is no Delta table at {where}{yet}", fix) from None
+    except (DeltaError, OSError) as error:
+        reason = str(error).split("\n")[0]
+        raise Unreachable(
+            f"Delta table {where} cannot be read: {reason}", "check the path, its permissions and its storage"
+        ) from error
 
 
 def _newest(table: DeltaTable, local: Path | None, limit: int) -> tuple[list[str], list[list[object]]]:
