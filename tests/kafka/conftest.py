@@ -46,6 +46,14 @@ class Broker:
                 return
         raise AssertionError(f"topic {topic} is still there")
 
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic, and wait until the broker no longer lists it."""
+        self.admin.delete_topics([topic])[topic].result(60)
+        for _ in range(1000):
+            if topic not in self.admin.list_topics(timeout=60).topics:
+                return
+        raise AssertionError(f"topic {topic} is still there")
+
     def send(self, topic: str, partition: int, *values: str) -> None:
         """Append records to a partition."""
         producer = Producer({"bootstrap.servers": self.address})

@@ -150,6 +150,41 @@ def test_records_that_go_while_a_query_runs_end_it_with_the_same_words(copy: Cop
     assert copy.list_events("retry") == []
 
 
+def test_an_added_topic_without_its_first_records_is_a_gap_too(copy: Copy) -> None:
+    copy.run(accepted=True)
+    first, copy.topic = copy.topic, copy.broker.topic()
+    copy.broker.send(copy.topic, 0, "f", "g", "h")
+    copy.forget(2)
+
+    with pytest.raises(CheckpointError, match=f"topic '{copy.topic}' has no offsets 0 to 1 any more"):
+        copy.run(subscribe=[first, copy.topic])
+
+    assert copy.run(accepted=True, subscribe=[first, copy.topic])
+    assert copy.rows() == ["a", "b", "e", "h"]
+    assert copy.run(subscribe=[first, copy.topic])
+    assert copy.list_events("gap") == []
+
+
+def test_a_deleted_topic_of_a_pattern_is_named_and_can_be_accepted(copy: Copy) -> None:
+    copy.run(accepted=True)
+    first, copy.topic = copy.topic, copy.broker.topic()
+    copy.broker.send(copy.topic, 0, "f")
+    pattern = {"subscribe": (), "subscribe_pattern": f"{first}|{copy.topic}"}
+    assert copy.run(**pattern)
+    copy.broker.delete_topic(copy.topic)
+    copy.broker.send(first, 0, "g")
+
+    with pytest.raises(CheckpointError) as error:
+        copy.run(**pattern)
+
+    gone = f"partition 0 of topic '{copy.topic}', which the query has read up to offset 1, no longer exists"
+    assert gone in str(error.value)
+    assert copy.run(accepted=True, **pattern)
+    assert copy.rows() == ["a", "b", "e", "f", "g"]
+    assert copy.run(**pattern)
+    assert copy.list_events("gap") == []
+
+
 def test_a_topic_that_was_made_again_is_refused(copy: Copy) -> None:
     copy.broker.recreate_topic(copy.topic)
     copy.broker.send(copy.topic, 0, *"uvwxyz")

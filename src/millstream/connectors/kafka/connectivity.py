@@ -16,7 +16,7 @@ from millstream.diagnostics.failure import Unreachable
 from millstream.diagnostics.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from millstream.connectors.kafka.client.broker import Broker
     from millstream.connectors.kafka.sink import KafkaSink
@@ -249,6 +249,21 @@ def _settings(client: AdminClient, topics: Mapping[str, int]) -> dict[str, dict[
             continue
         configs[resource.name] = {name: str(entry.value) for name, entry in entries.items()}
     return configs
+
+
+def list_partitions(client: AdminClient, needed: Collection[str]) -> dict[str, set[int]]:
+    """Return the partitions of each topic. Raises `Unreachable` if the broker cannot describe one that is needed."""
+    try:
+        topics = client.list_topics(timeout=PATIENCE).topics
+    except KafkaException as cause:
+        raise Unreachable("the Kafka broker did not list its topics", "see the broker's log") from cause
+    for name, topic in topics.items():
+        if topic.error is not None and name in needed:
+            raise Unreachable(
+                f"the Kafka broker cannot describe topic '{name}': {topic.error.str()}",
+                "see the broker's log",
+            )
+    return {name: set(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
 
 def read_partition_ends(

@@ -325,7 +325,7 @@ class KafkaSource(Broker, KafkaPositions, Source):
         return None
 
     def gaps(self, start: str) -> list[OffsetGap]:
-        """Return the offsets from `start` that are below the oldest record of their partition."""
+        """Return the offsets from `start` that the partitions no longer have, and partitions that are gone."""
         from millstream.connectors.kafka.offsets.expired_offsets import find_gaps  # noqa: PLC0415 - loads the client
 
         return find_gaps(self, json.loads(start) or {})

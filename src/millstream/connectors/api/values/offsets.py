@@ -48,7 +48,10 @@ class StartFiles:
 
 @dataclass(frozen=True)
 class OffsetGap:
-    """Records that a checkpoint has not read yet but the source no longer has: `start` to before `end`."""
+    """Records that a checkpoint has not read yet but the source no longer has: `start` to before `end`.
+
+    If the whole partition is gone, it is unknown how many records it had, and `end` is `start`.
+    """
 
     topic: str
     partition: int
@@ -56,6 +59,11 @@ class OffsetGap:
     end: int
 
     def __str__(self) -> str:
+        if self.end == self.start:
+            return (
+                f"partition {self.partition} of topic '{self.topic}', which the query has read up to offset "
+                f"{self.start}, no longer exists"
+            )
         count = self.end - self.start
         return (
             f"partition {self.partition} of topic '{self.topic}' has no offsets {self.start} to "
