@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from millstream.checkpoint import file_source_log
 from millstream.connectors.api.values.offsets import OffsetRange
@@ -72,6 +73,24 @@ def test_a_stream_tells_malformed_rows_too(
     rows = streamed(frame.selectExpr(f"{CORRUPT} IS NULL"), checkpoint)
 
     assert sorted(rows) == [(False,), (False,), (True,)]
+
+
+def test_columns_of_a_csv_file_in_another_order_are_not_swapped(
+    spark: SparkSession, tmp_path: Path, checkpoint: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.csv").write_text("id,name\n1,ann\nx,bob\n")
+    csv_source = CsvSource(path=str(tmp_path / "in"), header=True)
+
+    rows = streamed(csv_source.read(spark, static=False, schema=SCHEMA).select("name", CORRUPT), checkpoint)
+    (tmp_path / "in" / "two.csv").write_text("name,id\n2,3\n")
+
+    assert sorted(rows, key=str) == [("ann", None), ("bob", "x,bob")]
+    with pytest.raises(PySparkException, match="CSV header does not conform to the schema"):
+        streamed(csv_source.read(spark, static=False, schema=SCHEMA), checkpoint)
+    by_position = CsvSource(path=str(tmp_path / "in"), header=True, options={"enforceSchema": True})
+    frame = by_position.read(spark, static=False, schema=SCHEMA).select("id", "name")
+    assert streamed(frame, checkpoint) == [(2, "3")]
 
 
 def test_a_table_without_a_schema_has_what_its_files_say(spark: SparkSession, tmp_path: Path) -> None:

@@ -57,7 +57,11 @@ def test_settings_have_sparks_names() -> None:
 def test_a_table_has_no_options_of_a_stream() -> None:
     source = CsvSource.model_validate({"path": "data", "max_files_per_trigger": 2, "header": True})
 
-    assert source._options(static=True) == {"header": "true", "sep": ","}
+    assert source._options(static=True) == {
+        "header": "true",
+        "enforceSchema": "false",
+        "sep": ",",
+    }
 
 
 def test_an_option_with_a_field_of_its_own_is_a_problem() -> None:

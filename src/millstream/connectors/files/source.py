@@ -128,7 +128,8 @@ class CsvSource(_Parsed):
     suffixes = (".csv", ".tsv")
 
     header: bool = False
-    """Whether each file starts with a line of column names."""
+    """Whether each file starts with a line of column names, which must be those of the schema, in its order. With
+    `options: {enforceSchema: true}` the names are ignored."""
     sep: str = ","
     """Separator between two values."""
     is_feedable = True
@@ -144,4 +145,6 @@ class CsvSource(_Parsed):
         self._write_portion(number, lambda file: file.write_bytes(content))
 
     def _options(self, *, static: bool) -> dict[str, str]:
-        return {"header": str(self.header).lower(), "sep": self.sep, **super()._options(static=static)}
+        # By default, Spark takes columns by position and ignores their names in the file.
+        names = {"header": "true", "enforceSchema": "false"} if self.header else {"header": "false"}
+        return {**names, "sep": self.sep, **super()._options(static=static)}
