@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.pipeline.introspection import find_nearest
-from millstream.pipeline.model import Format, SourceEntry
+from millstream.pipeline.model import Format, OnMalformed, SourceEntry
 from millstream.spec.expectation import Otherwise
 
 if TYPE_CHECKING:
@@ -66,15 +66,11 @@ def find_mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
             "the delay of the watermark determines how long a key is stored",
             "add 'watermark: {event_time: …, delay_threshold: …}'",
         )
+    if entry.static and entry.on_malformed is OnMalformed.DEAD_LETTER:
+        yield _letters_of_static(source_label, ("on_malformed",))
     for expected, expectation in entry.expect.items() if entry.static else ():
         if expectation.otherwise is Otherwise.DEAD_LETTER:
-            yield Mismatch(
-                "MS003",
-                ("expect", expected, "otherwise"),
-                f"{source_label} is static, so its rows cannot become dead letters",
-                "every batch reads a static source again, and would store the same dead letters again",
-                "write 'drop' or 'fail'",
-            )
+            yield _letters_of_static(source_label, ("expect", expected, "otherwise"))
     known = known_columns(entry)
     if known is None:
         return
@@ -82,6 +78,16 @@ def find_mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
         yield from _column(source_label, entry.watermark.event_time, known, ("watermark", "event_time"))
     for number, key in enumerate(entry.drop_duplicates_within_watermark):
         yield from _column(source_label, key, known, ("drop_duplicates_within_watermark", number))
+
+
+def _letters_of_static(source_label: str, path: tuple[str, ...]) -> Mismatch:
+    return Mismatch(
+        "MS003",
+        path,
+        f"{source_label} is static, so its rows cannot become dead letters",
+        "every batch reads a static source again, and would store the same dead letters again",
+        "write 'drop' or 'fail'",
+    )
 
 
 def _avro(source_label: str, entry: SourceEntry) -> Iterator[Mismatch]:
