@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import millstream
 from millstream.deployment import manifests
+from millstream.deployment.local_sinks import find_local_sinks
 from millstream.deployment.project_files import collect_files, read_own_file
 from millstream.deployment.python_lock import list_extras, lock_packages
 from millstream.diagnostics.failure import InvalidInput, MillstreamError
@@ -51,6 +52,8 @@ class PipelinePackage:
     """Files of the project that are secrets, each with the reason."""
     local_packages: tuple[str, ...]
     """Python packages that were not installed from an index, so that their versions cannot be installed from one."""
+    local_sinks: tuple[str, ...]
+    """Sinks whose data a container loses, by kind and path."""
 
 
 def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -> PipelinePackage:
@@ -89,7 +92,14 @@ def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -
         if (own := read_own_file(spec.absolute().parent / file, scalars)) is not None:
             contents[file] = own
     contents["package.json"] = _describe(name, packaged, references, contents)
-    return PipelinePackage(name, contents, references, project.left_out, tuple(sorted(lock.local)))
+    return PipelinePackage(
+        name,
+        contents,
+        references,
+        project.left_out,
+        tuple(sorted(lock.local)),
+        find_local_sinks(loaded, spec.absolute().parent),
+    )
 
 
 def list_own_files() -> Iterator[tuple[str, bytes]]:

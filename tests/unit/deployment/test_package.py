@@ -80,6 +80,47 @@ def test_what_is_needed_where_it_runs_is_printed(project: Path, capsys: pytest.C
     assert re.search(r"MB, 7 files of the project, 1 jars$", printed.out.strip())
 
 
+def test_sinks_that_a_container_would_lose_are_named_once(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = project / "pipeline.yml"
+    sinks = """
+      - postgres: {url: "${POSTGRES_URL}", table: priced}
+      - delta: lake/priced
+      - parquet: {path: "${FILES:-/srv/files}"}
+      - duckdb: {path: .millstream/shop.duckdb, table: priced}
+      - json: s3a://shop/priced
+      - csv: {path: "${OUT}/priced"}
+  again:
+    from: orders
+    to: {delta: {path: ./lake/priced}}
+"""
+    spec.write_text(spec.read_text().replace('{postgres: {url: "${POSTGRES_URL}", table: priced}}', sinks))
+
+    package(project)
+
+    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert warnings == [
+        "warning: a container loses the data of delta lake/priced, parquet /srv/files, outside of its volume; "
+        "mount another volume there, or write to an object store"
+    ]
+
+
+def test_a_local_sink_of_a_pipeline_in_python_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "shop.py").write_text(
+        "import millstream as ms\n\n"
+        "orders = ms.declare('shop')\n"
+        "orders.source('ticks', ms.rate(rows_per_second=1))\n"
+        "orders.query('ticks', to=ms.delta('lake/ticks'))\n"
+    )
+
+    assert run_command(["package", "-f", str(project / "shop.py"), "--json"]) == 0
+
+    assert json.loads(capsys.readouterr().out)["local_sinks"] == ["delta lake/ticks"]
+
+
 def test_more_files_are_included_by_pattern(project: Path) -> None:
     assert "project/data/catalog.csv" in package(project, "--include", "data/*.csv")
 

@@ -86,6 +86,7 @@ def _report(package: PipelinePackage, archive: Path, *, as_json: bool) -> None:
             "secret_files": files,
             "left_out": dict(package.left_out),
             "local_packages": list(package.local_packages),
+            "local_sinks": list(package.local_sinks),
         }
         click.echo(json.dumps(description, indent=1))
         return
@@ -100,6 +101,12 @@ def _report(package: PipelinePackage, archive: Path, *, as_json: bool) -> None:
         click.echo(
             f"warning: {name} was installed from a folder or an address, not from an index; "
             "'pip install -r requirements.lock' may not find it",
+            err=True,
+        )
+    if package.local_sinks:
+        click.echo(
+            f"warning: a container loses the data of {', '.join(package.local_sinks)}, outside of its volume; "
+            "mount another volume there, or write to an object store",
             err=True,
         )
     if variables or files:
