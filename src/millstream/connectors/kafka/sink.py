@@ -85,7 +85,7 @@ class KafkaSink(Broker, Sink):
             )
         return (
             Guarantee.AT_LEAST_ONCE,
-            "all replicas acknowledge the records before the batch is committed; a batch replayed after a "
+            "all in-sync replicas acknowledge the records before the batch is committed; a batch replayed after a "
             "crash is sent again with the same millstream-batch header",
         )
 
@@ -163,7 +163,7 @@ class KafkaSink(Broker, Sink):
                         "options",
                         f"with {key}={setting}, the batch is committed when {acknowledged_by} has acknowledged "
                         f"its records",
-                        f"remove {key}; all replicas then acknowledge a record",
+                        f"remove {key}; all in-sync replicas then acknowledge a record",
                         "if the broker fails, records are lost, although the checkpoint counts them as written",
                         key,
                     )

@@ -39,7 +39,7 @@ class KafkaWriter(Writer):
         describe_topics(self.sink, (self.sink.topic,) if self.sink.topic else ())
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
-        """Send one batch; returns when all replicas have acknowledged it."""
+        """Send one batch; returns when all in-sync replicas have acknowledged it."""
         hit_failpoint("kafka.before")
         self._send(self.records(frame, batch_id))
         hit_failpoint("kafka.committed")
