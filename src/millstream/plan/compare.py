@@ -24,6 +24,7 @@ from millstream.plan.change_kinds.state_changes import ProcessorCodeChanged, Sta
 from millstream.plan.compare_sources import compare_sources
 from millstream.plan.compare_state import compare_state, subtract
 from millstream.plan.zone_dependence import can_depend_on_zone
+from millstream.spark.recorded_settings import SPARK_DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,23 +149,26 @@ def _compare_sinks(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change
 
 def _compare_settings(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
     plan = now.plan or before.plan
-    has_state = bool(plan and plan.stateful)
+    has_state = None if plan is None else bool(plan.stateful)
     for setting, value in now.pinned.items():
         recorded = before.pinned.get(setting, value)
         if recorded == value:
             continue
         if setting == PARTITIONS:
-            if has_state:
-                yield ShufflePartitionsChanged(recorded, value)
+            if has_state is not False:
+                yield ShufflePartitionsChanged(recorded, value, is_certain=bool(has_state))
         else:
             yield PinnedSettingChanged(setting, recorded, value)
-    for setting, value in now.unpinned.items():
-        recorded = before.unpinned.get(setting, value)
-        if recorded != value and setting not in _HARMLESS_SETTINGS:
-            affects_state = has_state and (
-                setting != _TIME_ZONE or plan is None or can_depend_on_zone(plan, now.inputs)
-            )
-            yield SettingChanged(setting, recorded, value, affects_state)
+    for setting in dict.fromkeys((*before.unpinned, *now.unpinned)):
+        # A record has only the settings that something has set.
+        default = SPARK_DEFAULTS.get(setting)
+        old, new = (record.unpinned.get(setting, default) for record in (before, now))
+        if old is None or new is None or old == new or setting in _HARMLESS_SETTINGS:
+            continue
+        affects_state = has_state
+        if plan is not None and setting == _TIME_ZONE:
+            affects_state = can_depend_on_zone(plan, now.inputs)
+        yield SettingChanged(setting, old, new, affects_state)
     for what, value in now.versions.items():
         recorded = before.versions.get(what, value)
         if recorded != value and what in ("spark", "millstream"):

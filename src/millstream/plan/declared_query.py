@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.pipeline.code_hash import hash_function
 from millstream.pipeline.export.dump import resolve_spec
 from millstream.pipeline.graph import PipelineGraph
+from millstream.spark.recorded_settings import PINNED, UNPINNED, effective_settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from millstream.checkpoint.recorded_plan import RecordedPlan
     from millstream.pipeline.model import Pipeline, View
 
-_PARTITIONS = "spark.sql.shuffle.partitions"
 # A comment, or a text in quotes, in which two dashes are no comment.
 _COMMENT = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _SPACE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|\s+")
@@ -69,7 +69,8 @@ def declare_without_plan(
 ) -> QueryMetadata:
     """Return the record of a query as far as it is known without Spark, for a comparison with `before`.
 
-    Sources are in the order of `before`, because only a plan has their order.
+    Sources are in the order of `before`, because only a plan has their order. Of the settings that Spark keeps in the
+    checkpoint, the record has only those that the spec sets.
     """
     declared = declare_query(pipeline, query)
     streaming = {
@@ -81,7 +82,6 @@ def declare_without_plan(
     order = [*recorded, *(name for name in streaming if name not in recorded)]
     # A user's function may open a stream that the spec does not name.
     unknown = [entry for entry in before.sources if entry["name"] not in streaming and entry["name"] == "?"]
-    partitions = pipeline.spark.get(_PARTITIONS)
     return replace(
         before,
         operators=(),
@@ -92,8 +92,8 @@ def declare_without_plan(
             for key, entry in zip(keys, pipeline.queries[query].to, strict=True)
         ),
         output_mode=pipeline.queries[query].output_mode.value,
-        pinned={} if partitions is None else {_PARTITIONS: str(partitions)},
-        unpinned={name: str(pipeline.spark[name]) for name in before.unpinned if name in pipeline.spark},
+        pinned=effective_settings(pipeline.spark, [name for name in PINNED if name in pipeline.spark]),
+        unpinned=effective_settings(pipeline.spark, UNPINNED),
         versions={},
         views=declared.views,
         inputs=declared.inputs,

@@ -100,7 +100,9 @@ def judge_query(change: QueryChange) -> Judgement:
                 "former key are no longer replaced; build the table again with 'millstream backfill --into'",
                 "queries",
             )
-        case ShufflePartitionsChanged(before, now):
+        case ShufflePartitionsChanged(before, now, is_certain):
+            if not is_certain:
+                return _unknown(kind, f"spark.sql.shuffle.partitions is {now}; it was {before}", "spark")
             return Judgement(
                 RestartVerdict.REPARTITION,
                 kind,
@@ -120,6 +122,8 @@ def judge_query(change: QueryChange) -> Judgement:
             )
         case SettingChanged(setting, before, now, affects_state):
             what = f"{setting} is {now}; it was {before}"
+            if affects_state is None:
+                return _unknown(kind, what, "spark")
             if affects_state:
                 return Judgement(
                     RestartVerdict.SILENTLY_WRONG,
@@ -140,13 +144,10 @@ def judge_query(change: QueryChange) -> Judgement:
                 "",
             )
         case ViewChanged(view):
-            return Judgement(
-                RestartVerdict.CANNOT_TELL,
+            return _unknown(
                 kind,
                 f"view '{view}' has changed" if view != "params" else "parameters of the SQL have changed",
-                "whether the change touches the state is known only from Spark's plan",
-                fix="run 'millstream plan' without --fast",
-                place=f"views.{view}" if view != "params" else "params",
+                f"views.{view}" if view != "params" else "params",
             )
         case PlanUnknown(reason):
             return Judgement(
@@ -188,3 +189,14 @@ def _judge_output_mode(change: OutputModeChanged, kind: str) -> Judgement:
 
 def _note(kind: str, what: str, spark: str, sinks: str, place: str) -> Judgement:
     return Judgement(RestartVerdict.CONTINUES_WITH_NOTE, kind, what, spark, sinks, place=place)
+
+
+def _unknown(kind: str, what: str, place: str) -> Judgement:
+    return Judgement(
+        RestartVerdict.CANNOT_TELL,
+        kind,
+        what,
+        "whether the change touches the state is known only from Spark's plan",
+        fix="run 'millstream plan' without --fast",
+        place=place,
+    )

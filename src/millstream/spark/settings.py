@@ -149,7 +149,7 @@ def start_settings(
     for key in conf:
         if key in REFUSED:
             raise InvalidInput(f"{key} cannot be set", REFUSED[key])
-    user_settings = {key: _to_text(value) for key, value in conf.items()}
+    user_settings = {key: to_text(value) for key, value in conf.items()}
     # `run --verbose` prints all settings.
     protect_secrets(user_settings)
     cores = _count_cores(user_settings)
@@ -177,6 +177,12 @@ def start_settings(
             value = ",".join(dict.fromkeys([*merged[key].value.split(","), *value.split(",")]))
         merged[key] = Setting(key, value, "set by you")
     return list(merged.values())
+
+
+def default_settings(conf: Mapping[str, object]) -> dict[str, str]:
+    """Return our settings for Spark SQL in a session with the settings `conf`, which take precedence."""
+    cores = _count_cores({key: to_text(value) for key, value in conf.items()})
+    return {setting.key: setting.value for setting in _sql_settings(cores)}
 
 
 def with_remote_checkpoints(conf: Mapping[str, object], folders: Sequence[str]) -> Mapping[str, object]:
@@ -355,5 +361,6 @@ def _count_cores(user_settings: Mapping[str, str]) -> int:
     return int(inside) if master.startswith("local[") and inside.isdigit() else resources.available_cores()
 
 
-def _to_text(value: object) -> str:
+def to_text(value: object) -> str:
+    """Return the value of a setting as Spark reads it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -344,6 +344,24 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "continues_with_note",
         ["setting_changed"],
     ),
+    "a setting that the former session left at Spark's default": (
+        record(STATE),
+        record(STATE, unpinned={**record(STATE).unpinned, "spark.sql.ansi.enabled": "false"}),
+        "silently_wrong",
+        ["setting_changed"],
+    ),
+    "a setting that is left at Spark's default again": (
+        record(STATE, unpinned={**record(STATE).unpinned, "spark.sql.caseSensitive": "true"}),
+        record(STATE),
+        "silently_wrong",
+        ["setting_changed"],
+    ),
+    "another time zone, compared without Spark": (
+        record(None),
+        record(None, unpinned=ZONE),
+        "cannot_tell",
+        ["setting_changed"],
+    ),
     "more shuffle partitions": (
         record(STATE, pinned={PARTITIONS: "2"}),
         record(STATE, pinned={PARTITIONS: "8"}),

@@ -160,6 +160,7 @@ def _compare_with_file(
 ) -> list[QueryPlan]:
     """Compare with the queries of another spec, or with one saved record."""
     from millstream.checkpoint.metadata import read_file
+    from millstream.engine.recovery.restart_check import restrict_pinned
     from millstream.engine.recovery.spec_record import (
         declare_queries,
         describe_queries,
@@ -192,4 +193,7 @@ def _compare_with_file(
         finally:
             steps.clear()
             stop_session(spark)
-    return [plan_query(query, str(against), before[query], now[query]) for query in names]
+    return [
+        plan_query(query, str(against), before[query], restrict_pinned(pipeline, now[query]))
+        for query in names
+    ]

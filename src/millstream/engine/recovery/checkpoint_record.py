@@ -19,6 +19,7 @@ from millstream.engine.sink_keys import sink_keys
 from millstream.frames.plan_description.describe import describe_plan
 from millstream.plan.declared_query import declare_query, describe_processors
 from millstream.spark import internals
+from millstream.spark.recorded_settings import PINNED, UNPINNED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,29 +33,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # Errors at an operator of Spark that the description does not know. It is needed only for a comparison.
 _UNFORESEEN = (PySparkException, Py4JError, ValueError, LookupError, TypeError, AssertionError)
-
-# Spark writes these into each offset file, and they take precedence over the session's (OffsetSeqMetadata, 4.2).
-PINNED = (
-    "spark.sql.shuffle.partitions",
-    "spark.sql.streaming.stateStore.providerClass",
-    "spark.sql.streaming.stateStore.compression.codec",
-    "spark.sql.streaming.stateStore.rocksdb.formatVersion",
-    "spark.sql.streaming.stateStore.encodingFormat",
-    "spark.sql.streaming.multipleWatermarkPolicy",
-    "spark.sql.streaming.aggregation.stateFormatVersion",
-    "spark.sql.streaming.join.stateFormatVersion",
-    "spark.sql.streaming.flatMapGroupsWithState.stateFormatVersion",
-    "spark.sql.streaming.statefulOperator.useStrictDistribution",
-)
-# These change results just as much, but Spark does not record them.
-UNPINNED = (
-    "spark.sql.session.timeZone",
-    "spark.sql.ansi.enabled",
-    "spark.sql.caseSensitive",
-    "spark.sql.adaptive.enabled",
-    "spark.sql.streaming.noDataMicroBatches.enabled",
-    "spark.sql.streaming.checkpointFileManagerClass",
-)
 
 
 def build_record(

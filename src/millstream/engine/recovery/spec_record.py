@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from millstream.checkpoint.metadata import QueryMetadata
 from millstream.engine.recovery.checkpoint_record import build_record
-from millstream.engine.recovery.restart_check import restrict_pinned
 from millstream.engine.recovery.source_offsets import list_origins
 from millstream.engine.sink_keys import plain_sink_keys
 from millstream.frames.build_views import build_frames
 from millstream.plan.declared_query import declare_without_plan
+from millstream.spark.recorded_settings import PINNED, UNPINNED, effective_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,15 +31,15 @@ def describe_queries(
     for query in queries:
         frame = frames[pipeline.reads(query)]
         record = build_record(spark, pipeline, query, "", frame, list_origins(frame), {}, {})
-        # The session has the settings of one spec, and this may be the other one.
-        own = {name: str(value) for name, value in pipeline.spark.items()}
+        keys = plain_sink_keys(pipeline, query)
         record = replace(
             record,
-            pinned={**record.pinned, **{name: own[name] for name in record.pinned if name in own}},
-            unpinned={**record.unpinned, **{name: own[name] for name in record.unpinned if name in own}},
-            sinks=tuple({"key": f"/{key}"} for key in plain_sink_keys(pipeline, query)),
+            # The session has the settings of one spec, and this may be the other one.
+            pinned=effective_settings(pipeline.spark, PINNED),
+            unpinned=effective_settings(pipeline.spark, UNPINNED),
+            sinks=tuple({**sink, "key": f"/{key}"} for key, sink in zip(keys, record.sinks, strict=True)),
         )
-        records[query] = with_relative_paths(pipeline, restrict_pinned(pipeline, record))
+        records[query] = with_relative_paths(pipeline, record)
     return records
 
 
@@ -51,6 +51,7 @@ def declare_queries(
     for query in queries:
         former = (before or {}).get(query) or QueryMetadata(query, "", (), (), (), "", {}, {}, {})
         record = declare_without_plan(pipeline, query, plain_sink_keys(pipeline, query), former)
+        record = replace(record, pinned=effective_settings(pipeline.spark, PINNED))
         records[query] = with_relative_paths(pipeline, record)
     return records
 

@@ -79,6 +79,8 @@ class ShufflePartitionsChanged:
 
     before: str
     now: str
+    is_certain: bool = True
+    """Whether the query is known to have state; only its plan shows that."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ class SettingChanged:
     setting: str
     before: str
     now: str
-    affects_state: bool
-    """Whether keys or values in the state may depend on the setting."""
+    affects_state: bool | None
+    """Whether keys or values in the state may depend on the setting; None if the query's plan is not known."""
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,41 @@ def test_two_specs_in_two_folders_are_compared(folder: Folder, tmp_path: Path) -
     assert [change["kind"] for change in other[1]["changes"]] == ["output_mode_changed"]
 
 
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        ("spark.sql.session.timeZone: Asia/Tokyo", "setting_changed"),
+        ("spark.sql.ansi.enabled: false", "setting_changed"),
+        ("spark.sql.shuffle.partitions: 999", "shuffle_partitions_changed"),
+        ("spark.sql.streaming.multipleWatermarkPolicy: max", "pinned_setting_changed"),
+    ],
+)
+def test_a_setting_that_only_the_changed_spec_has_is_compared_with_its_default(
+    folder: Folder, tmp_path: Path, setting: str, kind: str
+) -> None:
+    deployed = tmp_path / "deployed" / "pipeline.yml"
+    deployed.parent.mkdir()
+    deployed.write_text(SPEC)
+    folder.change("name: shop", f"name: shop\nspark: {{{setting}}}")
+
+    _, query = folder.plan("--against", str(deployed))
+
+    assert [change["kind"] for change in query["changes"]] == [kind]
+    is_ignored = kind == "pinned_setting_changed"
+    assert query["verdict"] == ("continues_with_note" if is_ignored else "cannot_tell")
+
+
+def test_a_setting_that_is_written_with_its_default_has_not_changed(folder: Folder, tmp_path: Path) -> None:
+    deployed = tmp_path / "deployed" / "pipeline.yml"
+    deployed.parent.mkdir()
+    deployed.write_text(SPEC)
+    folder.change(
+        "name: shop", "name: shop\nspark: {spark.sql.session.timeZone: UTC, spark.sql.ansi.enabled: true}"
+    )
+
+    assert folder.plan("--against", str(deployed))[1]["changes"] == []
+
+
 def test_a_saved_record_is_compared(folder: Folder) -> None:
     folder.begin()
     saved = folder.checkpoint("sums") / "_millstream" / "record.json"
