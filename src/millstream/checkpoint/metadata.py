@@ -63,6 +63,8 @@ class QueryMetadata:
 
     A function's hash follows its code and the project's functions that it calls, not formatting or comments.
     """
+    expectations: dict[str, Any] | None = None
+    """The expectations of the views by the view's name. None if an older version wrote the record."""
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The sources behind the query by name, static ones included, as the spec declares them, without secrets."""
     trigger: str = ""

@@ -116,8 +116,10 @@ def _compare_views(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change
             "less about the query"
         )
         return
+    old, new = before.expectations, now.expectations or {}
     for view in dict.fromkeys((*before.views, *now.views)):
-        if before.views.get(view) != now.views.get(view):
+        has_other_rows = old is not None and old.get(view) != new.get(view)
+        if has_other_rows or before.views.get(view) != now.views.get(view):
             yield ViewChanged(view)
     if before.params != now.params:
         yield ViewChanged("params")

@@ -33,15 +33,16 @@ _OURS = ("name", "folder", "kind")
 _IDS = ("topic.", "table_id")
 # Where the servers are. Another address of the same servers changes nothing.
 _ADDRESSES = ("bootstrap_servers", "database", "url", "host", "port")
-# Options of an entry that change no row.
-_HARMLESS = ("expect",)
+# What an entry declares about its rows. A plan shows the effect of a change; the text does not.
+_PLANNED = ("schema", "watermark", "drop_duplicates_within_watermark", "expect")
 _PATTERN = re.compile(r"[*+?|()\[\]{}\\^$]")
 
 
 def compare_sources(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
     """Yield the changes of streaming sources, by position, then those of their options and of static sources."""
     old, new = _distinct(before.sources), _distinct(now.sources)
-    has_state = bool(now.plan and now.plan.stateful)
+    plan = now.plan or before.plan
+    has_state = None if plan is None else bool(plan.stateful)
     yield from _compare_positions(old, new, (len(before.sources), len(now.sources)))
     names = {entry["name"]: entry for entry in old}
     for entry in new:
@@ -52,10 +53,14 @@ def compare_sources(before: QueryMetadata, now: QueryMetadata) -> Iterator[Chang
         options = (before.inputs.get(former["name"]), now.inputs.get(entry["name"]))
         if options[0] is not None and options[1] is not None:
             yield from _compare_options(entry, options[0], options[1], has_state=has_state)
+            if now.plan is None:
+                yield from _compare_unplanned(entry["name"], options[0], options[1])
     streaming = {entry["name"] for entry in (*old, *new)}
     for name in now.inputs:
         if name not in streaming and before.inputs and before.inputs.get(name) != now.inputs[name]:
-            yield StaticSourceChanged(name, has_state)
+            yield StaticSourceChanged(name, bool(has_state))
+            if now.plan is None and name in before.inputs:
+                yield from _compare_unplanned(name, before.inputs[name], now.inputs[name])
 
 
 def _distinct(sources: tuple[dict[str, str], ...]) -> list[dict[str, str]]:
@@ -150,7 +155,7 @@ def _is_pattern_of(text: str, name: str) -> bool:
 
 
 def _compare_options(
-    entry: Entry, old: Mapping[str, Any], new: Mapping[str, Any], *, has_state: bool
+    entry: Entry, old: Mapping[str, Any], new: Mapping[str, Any], *, has_state: bool | None
 ) -> Iterator[Change]:
     """Compare a source as the spec declares it: the fields of its kind, then those of every source."""
     name, kind = entry["name"], entry["kind"]
@@ -166,7 +171,7 @@ def _compare_options(
                 if column in old_columns and new_columns[column] != old_columns[column]
             ),
         )
-    skipped = (kind, "schema", "watermark", "drop_duplicates_within_watermark", "static", *_HARMLESS)
+    skipped = (kind, "static", *_PLANNED)
     pairs = [
         *_differences(old.get(kind), new.get(kind)),
         *(pair for pair in _differences(old, new) if pair[0] not in skipped),
@@ -174,6 +179,15 @@ def _compare_options(
     for option, before, now in pairs:
         if option not in entry and option not in ("subscribe", "subscribe_pattern", "path"):
             yield SourceOptionChanged(name, option, before, now, _effect(option), has_state)
+
+
+def _compare_unplanned(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+    """Yield the changes of a source whose effect only a plan shows."""
+    for option in _PLANNED:
+        # Records of older versions lack some of them.
+        before, now = old.get(option) or None, new.get(option) or None
+        if before != now:
+            yield SourceOptionChanged(name, option, str(before), str(now), "plan", has_state=None)
 
 
 def _differences(old: Any, new: Any) -> Iterator[tuple[str, str, str]]:

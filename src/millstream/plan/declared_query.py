@@ -31,6 +31,7 @@ class DeclaredQuery:
     """What a spec declares about one query. The fields are those of `QueryMetadata`."""
 
     views: dict[str, str]
+    expectations: dict[str, Any]
     inputs: dict[str, dict[str, Any]]
     trigger: str
     params: dict[str, str]
@@ -43,6 +44,11 @@ def declare_query(pipeline: Pipeline, query: str) -> DeclaredQuery:
     views = graph.views(query)
     return DeclaredQuery(
         views={name: _describe_view(pipeline, pipeline.views[name]) for name in views},
+        expectations={
+            name: json.loads(view.model_dump_json(include={"expect"}))["expect"]
+            for name in views
+            if (view := pipeline.views[name]).expect
+        },
         inputs={name: spec["sources"][name] for name in graph.sources_of(query)},
         trigger=str(pipeline.trigger(query)),
         params={name: str(value) for name, value in pipeline.params.items()} if views else {},
@@ -96,6 +102,7 @@ def declare_without_plan(
         unpinned=effective_settings(pipeline.spark, UNPINNED),
         versions={},
         views=declared.views,
+        expectations=declared.expectations,
         inputs=declared.inputs,
         trigger=declared.trigger,
         params=declared.params,

@@ -20,7 +20,7 @@ from millstream.plan.change_kinds.query_changes import (
     VersionChanged,
     ViewChanged,
 )
-from millstream.plan.verdict import Judgement, RestartVerdict
+from millstream.plan.verdict import Judgement, RestartVerdict, judge_without_plan
 from millstream.plan.words import FRESH, name_kind, phrase_difference
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def judge_query(change: QueryChange) -> Judgement:
             )
         case ShufflePartitionsChanged(before, now, is_certain):
             if not is_certain:
-                return _unknown(kind, f"spark.sql.shuffle.partitions is {now}; it was {before}", "spark")
+                return judge_without_plan(
+                    kind, f"spark.sql.shuffle.partitions is {now}; it was {before}", "spark"
+                )
             return Judgement(
                 RestartVerdict.REPARTITION,
                 kind,
@@ -123,7 +125,7 @@ def judge_query(change: QueryChange) -> Judgement:
         case SettingChanged(setting, before, now, affects_state):
             what = f"{setting} is {now}; it was {before}"
             if affects_state is None:
-                return _unknown(kind, what, "spark")
+                return judge_without_plan(kind, what, "spark")
             if affects_state:
                 return Judgement(
                     RestartVerdict.SILENTLY_WRONG,
@@ -144,7 +146,7 @@ def judge_query(change: QueryChange) -> Judgement:
                 "",
             )
         case ViewChanged(view):
-            return _unknown(
+            return judge_without_plan(
                 kind,
                 f"view '{view}' has changed" if view != "params" else "parameters of the SQL have changed",
                 f"views.{view}" if view != "params" else "params",
@@ -189,14 +191,3 @@ def _judge_output_mode(change: OutputModeChanged, kind: str) -> Judgement:
 
 def _note(kind: str, what: str, spark: str, sinks: str, place: str) -> Judgement:
     return Judgement(RestartVerdict.CONTINUES_WITH_NOTE, kind, what, spark, sinks, place=place)
-
-
-def _unknown(kind: str, what: str, place: str) -> Judgement:
-    return Judgement(
-        RestartVerdict.CANNOT_TELL,
-        kind,
-        what,
-        "whether the change touches the state is known only from Spark's plan",
-        fix="run 'millstream plan' without --fast",
-        place=place,
-    )

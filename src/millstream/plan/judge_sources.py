@@ -17,7 +17,7 @@ from millstream.plan.change_kinds.source_changes import (
     SourcesReordered,
     StaticSourceChanged,
 )
-from millstream.plan.verdict import Judgement, RestartVerdict
+from millstream.plan.verdict import Judgement, RestartVerdict, judge_without_plan
 from millstream.plan.words import FRESH, join_words, name_kind
 
 if TYPE_CHECKING:
@@ -172,7 +172,11 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
                 "make sure that the data is the same",
                 place,
             )
+        case "plan":
+            return judge_without_plan(kind, f"{change.option} of source '{change.source}' has changed", place)
         case "rows":
+            if change.has_state is None:
+                return judge_without_plan(kind, what, place)
             return Judgement(
                 RestartVerdict.SILENTLY_WRONG if change.has_state else RestartVerdict.CONTINUES_WITH_NOTE,
                 kind,

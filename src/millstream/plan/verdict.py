@@ -63,3 +63,15 @@ class Judgement:
     sinks: str = ""
     fix: str = ""
     place: str = ""
+
+
+def judge_without_plan(kind: str, what: str, place: str) -> Judgement:
+    """Return what a change means of which only Spark's plan shows whether it touches the state."""
+    return Judgement(
+        RestartVerdict.CANNOT_TELL,
+        kind,
+        what,
+        "whether the change touches the state is known only from Spark's plan",
+        fix="run 'millstream plan' without --fast",
+        place=place,
+    )

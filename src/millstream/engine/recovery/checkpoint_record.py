@@ -82,6 +82,7 @@ def build_record(
         code=_hash_code(pipeline),
         plan=_describe_plan(spark, pipeline, query, frame),
         views=declared.views,
+        expectations=declared.expectations,
         inputs=declared.inputs,
         trigger=declared.trigger,
         params=declared.params,

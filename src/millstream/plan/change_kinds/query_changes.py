@@ -114,7 +114,7 @@ class VersionChanged:
 
 @dataclass(frozen=True)
 class ViewChanged:
-    """Other SQL of a view or other parameters, compared without Spark."""
+    """Another definition of a view, other expectations of its rows or other parameters, compared without Spark."""
 
     view: str
 

@@ -85,8 +85,9 @@ class SourceOptionChanged:
     option: str
     before: str
     now: str
-    effect: Literal["start", "rate", "place", "rows"]
-    has_state: bool
+    effect: Literal["start", "rate", "place", "rows", "plan"]
+    has_state: bool | None
+    """Whether the query has state; None if its plan is not known."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,10 @@ queries:
   sums: {output_mode: update, to: {delta: {path: lake/sums, merge_on: [k]}}}
 """
 
+UNREPEATED = "drop_duplicates_within_watermark: [id]"
+POSITIVE = "expect: {positive: {that: v > 0, otherwise: drop}}"
+TOKYO = "spark.sql.session.timeZone: Asia/Tokyo"
+
 
 class Folder:
     """A project with a spec, and checkpoints of its queries."""
@@ -120,11 +124,24 @@ def test_a_query_that_has_not_changed_continues(folder: Folder) -> None:
         ("json: in", "json: {path: in, max_files_per_trigger: 3}", "continues", "source_option_changed"),
         ("json: in", "json: other", "silently_wrong", "source_moved"),
         ("json: in", "csv: in", "start_afresh", "source_replaced"),
+        ("10 minutes}", "1 hour}", "cannot_tell", "source_option_changed"),
+        ("10 minutes}", f"10 minutes}}\n    {UNREPEATED}", "cannot_tell", "source_option_changed"),
+        ("10 minutes}", f"10 minutes}}\n    {POSITIVE}", "cannot_tell", "source_option_changed"),
+        ("k: string", "k: int", "cannot_tell", "source_option_changed"),
+        (
+            "json: in",
+            "json: in\n    options: {timestampFormat: yyyy}",
+            "cannot_tell",
+            "source_option_changed",
+        ),
+        ("sums: SELECT", f"sums:\n    {POSITIVE}\n    sql: SELECT", "cannot_tell", "view_changed"),
+        (f"\nspark: {{{TOKYO}}}", "", "cannot_tell", "setting_changed"),
     ],
 )
 def test_a_change_is_found_without_spark(
     folder: Folder, before: str, now: str, verdict: str, kind: str
 ) -> None:
+    folder.change("name: shop", f"name: shop\nspark: {{{TOKYO}}}")
     folder.begin()
     folder.change(before, now)
 
@@ -202,7 +219,7 @@ def test_two_specs_in_two_folders_are_compared(folder: Folder, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("setting", "kind"),
     [
-        ("spark.sql.session.timeZone: Asia/Tokyo", "setting_changed"),
+        (TOKYO, "setting_changed"),
         ("spark.sql.ansi.enabled: false", "setting_changed"),
         ("spark.sql.shuffle.partitions: 999", "shuffle_partitions_changed"),
         ("spark.sql.streaming.multipleWatermarkPolicy: max", "pinned_setting_changed"),
