@@ -11,6 +11,7 @@ from millstream.plan.change_kinds.source_changes import (
     SourceGrew,
     SourceMoved,
     SourceOptionChanged,
+    SourcePlacesChanged,
     SourceRecreated,
     SourceRemoved,
     SourceRenamed,
@@ -44,6 +45,7 @@ def compare_sources(before: QueryMetadata, now: QueryMetadata) -> Iterator[Chang
     plan = now.plan or before.plan
     has_state = None if plan is None else bool(plan.stateful)
     yield from _compare_positions(old, new, (len(before.sources), len(now.sources)))
+    yield from _compare_places(before, now)
     names = {entry["name"]: entry for entry in old}
     for entry in new:
         former = names.get(entry["name"]) or _find_renamed(entry, old, new)
@@ -80,12 +82,7 @@ def _compare_positions(
         for former, entry in zip(old, new, strict=True):
             if former["kind"] != entry["kind"]:
                 yield SourceReplaced(entry["name"], former["kind"], entry["kind"])
-        return
-    if sorted(old_names) == sorted(new_names):
-        is_one_kind = len({entry["kind"] for entry in (*old, *new)}) == 1
-        yield SourcesReordered(tuple(old_names), tuple(new_names), is_one_kind)
-        return
-    if len(old) == len(new):
+    elif len(old) == len(new) and sorted(old_names) != sorted(new_names):
         for former, entry in zip(old, new, strict=True):
             if former["name"] == entry["name"]:
                 continue
@@ -97,11 +94,28 @@ def _compare_positions(
                 yield SourceMoved(
                     entry["name"], "source", f"source '{former['name']}'", f"source '{entry['name']}'"
                 )
+    elif len(old) != len(new):
+        for name in old_names:
+            if name not in new_names:
+                yield SourceRemoved(name, is_refused=positions[0] != positions[1])
+        yield from (SourceAdded(name) for name in new_names if name not in old_names)
+
+
+def _compare_places(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:
+    """Compare the places at which two plans read as many sources. A plan may read one source at several places."""
+    old, new = _distinct(before.sources), _distinct(now.sources)
+    old_names, new_names = [entry["name"] for entry in old], [entry["name"] for entry in new]
+    has_equal_names = sorted(old_names) == sorted(new_names)
+    # Only a plan has the places of a source with a new name.
+    if len(old) != len(new) or (now.plan is None and not has_equal_names):
         return
-    for name in old_names:
-        if name not in new_names:
-            yield SourceRemoved(name, is_refused=positions[0] != positions[1])
-    yield from (SourceAdded(name) for name in new_names if name not in old_names)
+    former = {} if has_equal_names else dict(zip(new_names, old_names, strict=True))
+    old_places, new_places = (tuple(entry["name"] for entry in record.sources) for record in (before, now))
+    if len(old_places) != len(new_places):
+        yield SourcePlacesChanged(old_places, new_places)
+    elif old_places != tuple(former.get(name, name) for name in new_places):
+        is_one_kind = len({entry["kind"] for entry in (*old, *new)}) == 1
+        yield SourcesReordered(old_places, new_places, is_one_kind)
 
 
 def _find_renamed(

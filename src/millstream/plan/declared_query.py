@@ -75,7 +75,7 @@ def declare_without_plan(
 ) -> QueryMetadata:
     """Return the record of a query as far as it is known without Spark, for a comparison with `before`.
 
-    Sources are in the order of `before`, because only a plan has their order. Of the settings that Spark keeps in the
+    Sources are at the places of `before`, because only a plan has places. Of the settings that Spark keeps in the
     checkpoint, the record has only those that the spec sets.
     """
     declared = declare_query(pipeline, query)
@@ -84,15 +84,23 @@ def declare_without_plan(
         for name in declared.inputs
         if not pipeline.sources[name].static
     }
-    recorded = [entry["name"] for entry in before.sources if entry["name"] in streaming]
-    order = [*recorded, *(name for name in streaming if name not in recorded)]
     # A user's function may open a stream that the spec does not name.
-    unknown = [entry for entry in before.sources if entry["name"] not in streaming and entry["name"] == "?"]
+    recorded = [
+        {**streaming.get(entry["name"], entry), "folder": entry.get("folder", str(number))}
+        for number, entry in enumerate(before.sources)
+        if entry["name"] in streaming or entry["name"] == "?"
+    ]
+    names = {entry["name"] for entry in recorded}
+    added = [
+        {**entry, "folder": str(number)}
+        for number, entry in enumerate(streaming.values(), len(before.sources))
+        if entry["name"] not in names
+    ]
     return replace(
         before,
         operators=(),
         plan=None,
-        sources=(*(streaming[name] for name in order), *unknown),
+        sources=(*recorded, *added),
         sinks=tuple(
             {"key": f"{before.query_id}/{key}", "row_key": ", ".join(entry.sink.row_key)}
             for key, entry in zip(keys, pipeline.queries[query].to, strict=True)

@@ -10,6 +10,7 @@ from millstream.plan.change_kinds.source_changes import (
     SourceGrew,
     SourceMoved,
     SourceOptionChanged,
+    SourcePlacesChanged,
     SourceRecreated,
     SourceRemoved,
     SourceRenamed,
@@ -49,6 +50,17 @@ def judge_source(change: SourceChange) -> Judgement:
                 "nothing is written" if is_refused else "rows are missing or repeated",
                 FRESH,
                 "sources",
+            )
+        case SourcePlacesChanged(before, now):
+            return Judgement(
+                RestartVerdict.START_AFRESH,
+                kind,
+                f"the plan reads {join_words(now)}; the checkpoint has offsets of {join_words(before)}",
+                "Spark stores an offset for each place at which the plan reads a source, and refuses a different "
+                "number of places",
+                "nothing is written",
+                FRESH,
+                "views",
             )
         case SourcesReordered(before, now, is_one_kind):
             return Judgement(

@@ -59,6 +59,12 @@ ROWS: dict[str, list[Row]] = {
             AFRESH,
             REFUSED,
         ),
+        (
+            "union with itself",
+            "v > 1=>v > 1 UNION ALL SELECT id, k, v, v + w AS t FROM orders",
+            AFRESH,
+            REFUSED,
+        ),
     ],
     "union": [
         (

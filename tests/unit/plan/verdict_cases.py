@@ -198,6 +198,48 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "silently_wrong",
         ["source_removed"],
     ),
+    "one source united with itself": (
+        record(plan(), sources=reading(("orders", "a", "0"))),
+        record(plan(), sources=reading(("orders", "a", "0"), ("orders", "a", "0"))),
+        "start_afresh",
+        ["source_places_changed"],
+    ),
+    "a renamed source united with itself": (
+        record(plan(), sources=reading(("orders", "a", "0"))),
+        record(plan(), sources=reading(("purchases", "a", "0"), ("purchases", "a", "0"))),
+        "start_afresh",
+        ["source_places_changed", "source_renamed"],
+    ),
+    "two sources in another order, one of them twice": (
+        record(plan(), sources=reading(("orders", "a", "0"), ("pays", "b", "1"))),
+        record(plan(), sources=reading(("pays", "b", "0"), ("orders", "a", "1"), ("pays", "b", "0"))),
+        "start_afresh",
+        ["source_places_changed"],
+    ),
+    "the second place of one source before another source": (
+        record(plan(), sources=reading(("orders", "a", "0"), ("pays", "b", "1"), ("orders", "a", "0"))),
+        record(plan(), sources=reading(("orders", "a", "0"), ("orders", "a", "0"), ("pays", "b", "1"))),
+        "silently_wrong",
+        ["sources_reordered"],
+    ),
+    "one of two sources twice instead of the other": (
+        record(plan(), sources=reading(("orders", "a", "0"), ("pays", "b", "1"), ("orders", "a", "0"))),
+        record(plan(), sources=reading(("orders", "a", "0"), ("pays", "b", "1"), ("pays", "b", "1"))),
+        "silently_wrong",
+        ["sources_reordered"],
+    ),
+    "a renamed source at two places": (
+        record(plan(), sources=reading(("orders", "a", "0"), ("orders", "a", "0"))),
+        record(plan(), sources=reading(("purchases", "a", "0"), ("purchases", "a", "0"))),
+        "continues",
+        ["source_renamed"],
+    ),
+    "a renamed source at two places, compared without Spark": (
+        record(None, sources=reading(("orders", "a", "0"), ("orders", "a", "0"))),
+        record(None, sources=reading(("purchases", "a", "1"))),
+        "continues",
+        ["source_renamed"],
+    ),
     "a pattern that the topic matches": (
         record(plan(), sources=reading(("orders", "orders", "0"))),
         record(plan(), sources=reading(("orders", "orders(-.*)?", "0"))),

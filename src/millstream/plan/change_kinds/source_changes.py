@@ -25,8 +25,22 @@ class SourceRemoved:
 
 
 @dataclass(frozen=True)
+class SourcePlacesChanged:
+    """The same streaming sources at more or fewer places of the plan, such as a source united with itself.
+
+    Spark stores an offset for each place, and refuses another number of them.
+    """
+
+    before: tuple[str, ...]
+    now: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SourcesReordered:
-    """The same streaming sources in another order. Spark finds offsets by position."""
+    """The same streaming sources in another order. Spark finds offsets by position.
+
+    A source that the plan reads at several places occurs once for each of them.
+    """
 
     before: tuple[str, ...]
     now: tuple[str, ...]
@@ -111,6 +125,7 @@ class StaticSourceChanged:
 SourceChange = (
     SourceAdded
     | SourceRemoved
+    | SourcePlacesChanged
     | SourcesReordered
     | SourceRenamed
     | SourceReplaced
