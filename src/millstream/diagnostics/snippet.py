@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 _TAB = "    "
 _SENSITIVE_NAME = (
-    r"(?:pas+w(?:or)?d|secret|token|credential|access\.?key|private\.?key|api\.?key)s?[\w.-]*['\"]?"
+    r"(?:pas+w(?:or)?d|passphrase|secret|token|credential|(?:access|account|api|encryption|private)[._-]?key)s?"
+    r"[\w.-]*['\"]?"
 )
 _SECRETS = (
     # Up to the last @ of an address, because a password may contain an @.

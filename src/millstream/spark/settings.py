@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from millstream.diagnostics.failure import InvalidInput, NotReady
 from millstream.spark import resources
 from millstream.spec.location import S3_SCHEME, S3_SETTINGS
-from millstream.spec.secrets.redaction import REDACTOR
+from millstream.spec.secrets.redaction import SECRET_NAME
+from millstream.spec.secrets.secret import protect_settings
+from millstream.spec.secrets.written_secret import NOT_SECRET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +82,7 @@ OPTIMISING_COMPILER = " ".join(
 
 ROCKSDB_CHANGES = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
-HIDDEN = "(?i)secret|passw|pwd|token|credential|jaas|webhook|(?:access|api|private)[._-]?key"
+_SECRET_NAMES = f"(?i){SECRET_NAME.pattern}"
 # The password in a URL inside any text.
 _URL_USER_INFO = "(?<=://)[^/?#\\s:@\"']*:[^/?#\\s\"']*(?=@)"
 
@@ -108,8 +110,6 @@ class Setting(NamedTuple):
 
 SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of the setting
 _SECRET_FILE = f"{SECRET}.file"
-# Ends of the names of settings whose values are secrets, such as the keys of Hadoop's client of S3.
-_SECRETS = ("secret", ".secret.key", ".access.key", ".session.token", "password")
 _LOOPBACK = re.compile(r"spark://(?:127\.[\d.]+|localhost)(?::\d+)?$")
 
 # A size as Spark's settings of memory have it, and the MiB of a unit; without one, it is in MiB.
@@ -217,7 +217,7 @@ def uses_s3(conf: Mapping[str, object]) -> bool:
 
 def protect_secrets(conf: Mapping[str, object]) -> None:
     """Redact the values of settings whose names say that they are secrets."""
-    REDACTOR.protect(*(str(value) for key, value in conf.items() if key.lower().endswith(_SECRETS)))
+    protect_settings({key: value for key, value in conf.items() if not NOT_SECRET_NAME.search(key)})
 
 
 def is_local(master: str) -> bool:
@@ -324,8 +324,10 @@ def _sql_settings(cores: int) -> list[Setting]:
         Setting("spark.sql.ui.explainMode", "simple", "each job describes its plan to that page"),
         Setting("spark.ui.showConsoleProgress", "false", "the terminal belongs to the pipeline"),
         Setting("spark.sql.execution.arrow.pyspark.enabled", "true", "rows travel to Python in columns"),
-        Setting("spark.redaction.regex", HIDDEN, "settings with these names are not written to logs"),
-        Setting("spark.sql.redaction.options.regex", f"{HIDDEN}|url", "nor are such options shown in plans"),
+        Setting("spark.redaction.regex", _SECRET_NAMES, "settings with these names are not written to logs"),
+        Setting(
+            "spark.sql.redaction.options.regex", f"{_SECRET_NAMES}|url", "nor are such options shown in plans"
+        ),
         Setting("spark.redaction.string.regex", _URL_USER_INFO, "nor are passwords in URLs, in any text"),
     ]
 

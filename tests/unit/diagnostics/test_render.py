@@ -98,6 +98,7 @@ def test_a_file_that_vanished_is_shown_without_its_line() -> None:
         ("a: \u202ex", 4, 6, "a: \\x202ex", "   ^^^^^^^"),
         ("short", 90, 99, "short", "     ^"),
         ("password: hunter2", 1, 9, "password: *******", "^^^^^^^^"),
+        ("fs.azure.account.key.lake: hunter2", 1, 2, "fs.azure.account.key.lake: *******", "^"),
         ("u: postgresql://me:hunter2@h/db", 1, 2, "u: postgresql://me:*******@h/db", "^"),
         ("u: postgresql://me:${PW}@h/db", 1, 2, "u: postgresql://me:${PW}@h/db", "^"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millstream.pipeline.export.dump import resolve_spec
 from millstream.pipeline.model import Pipeline
 from millstream.spec.secrets.redaction import REDACTOR, redact_deep
 from millstream.spec.secrets.secret import redact
@@ -49,3 +50,24 @@ def test_a_secret_of_a_few_letters_does_not_eat_every_word() -> None:
     Pipeline.model_validate(spec)
 
     assert redact("a power of two") == "a power of two"
+
+
+def test_a_number_that_is_a_secret_by_its_name_is_hidden() -> None:
+    settings = {"spark.ssl.keyPassword": 48151623, "spark.hadoop.fs.s3a.encryption.key": "c4nary=="}
+    pipeline = Pipeline.model_validate(
+        {**SPEC, "params": {"pin_token": 10842.5, "at_least": 3}, "spark": {**settings, "spark.x": 48151624}}
+    )
+
+    spec = resolve_spec(pipeline)
+
+    assert spec["spark"] == {**dict.fromkeys(settings, "***"), "spark.x": 48151624}
+    assert spec["params"] == {"pin_token": "***", "at_least": 3}
+    assert redact("the password 48151623 and the token 10842.5 are wrong") == (
+        "the password *** and the token *** are wrong"
+    )
+
+
+def test_a_switch_is_no_secret_whatever_its_name() -> None:
+    setting = {"spark.security.credentials.hive.enabled": False}
+
+    assert resolve_spec(Pipeline.model_validate({**SPEC, "spark": setting}))["spark"] == setting

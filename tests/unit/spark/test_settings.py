@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -145,12 +146,30 @@ def test_the_secret_of_a_cluster_is_read_from_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["spark_authenticate_secret", "spark_hadoop_fs_s3a_secret_key", "spark_ssl_keyPassword"]
+    "name",
+    [
+        "spark_authenticate_secret",
+        "spark_hadoop_fs_s3a_secret_key",
+        "spark_ssl_keyPassword",
+        "spark_hadoop_fs_s3a_encryption_key",
+        "spark_hadoop_fs_azure_account_key_shop_dfs_core_windows_net",
+    ],
 )
 def test_a_secret_is_hidden_once_it_is_a_setting(name: str) -> None:
-    chosen(spark_master="spark://h:7077", **{name: "pq93kfj2lw0a"})
+    values = chosen(spark_master="spark://h:7077", **{name: "pq93kfj2lw0a"})
 
     assert "pq93kfj2lw0a" not in redact_values("the value is pq93kfj2lw0a")
+    assert re.search(values["spark.redaction.regex"], name.replace("_", "."))
+
+
+def test_where_a_secret_is_and_what_reads_it_are_shown() -> None:
+    for name, value in (
+        ("spark_authenticate_secret_file", "/run/key"),
+        ("spark_credentials_provider", "org.A"),
+    ):
+        chosen(**{name: value})
+
+        assert redact_values(f"the value is {value}") == f"the value is {value}"
 
 
 def test_a_secret_file_that_is_not_there_is_a_sentence_for_a_cluster_alone(tmp_path: Path) -> None:

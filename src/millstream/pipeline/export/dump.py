@@ -98,7 +98,7 @@ def _redact(value: Any, name: str = "") -> Any:
         return {key: _redact(item, key) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         return [_redact(item, name) for item in value]
-    if isinstance(value, str):
-        # Settings that are passed through to a client or to Spark have no type; their names show which are secrets.
-        return HIDDEN if SECRET_NAME.search(name) else redact(value).replace("$", "$$")
-    return value
+    # Settings that are passed through to a client or to Spark have no type; their names show which are secrets.
+    if SECRET_NAME.search(name) and not isinstance(value, bool):
+        return HIDDEN
+    return redact(value).replace("$", "$$") if isinstance(value, str) else value

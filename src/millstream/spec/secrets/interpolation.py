@@ -20,7 +20,7 @@ _VARIABLE = re.compile(
 )
 _FILE = "file:"
 # A variable such as KAFKA_PASSWORD_FILE contains the location of a secret, not the secret.
-_SECRET_LOCATION = re.compile(r"_(?:FILE|PATH|DIR|NAME)\Z")
+_SECRET_LOCATION = re.compile(r"_(?:FILE|PATH|DIR|NAME|ENDPOINT|ENDPOINT_UR[LI])\Z")
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _value(inside: str, closed: bool, env: Mapping[str, str], folder: Path) -> s
         )
     if inside.startswith(_FILE):
         secret = _read_secret(folder / inside.removeprefix(_FILE))
-        _protect(secret)
+        _protect(secret, is_secret=True)
         return secret
     match = _VARIABLE.match(inside)
     if match is None:
@@ -100,8 +100,7 @@ def _value(inside: str, closed: bool, env: Mapping[str, str], folder: Path) -> s
     name, operator, rest = match["name"], match["how"], match["rest"]
     value = env.get(name)
     if value or (value is not None and operator is None):
-        if "://" in value or (SECRET_NAME.search(name) and not _SECRET_LOCATION.search(name)):
-            _protect(value)
+        _protect(value, is_secret=bool(SECRET_NAME.search(name) and not _SECRET_LOCATION.search(name)))
         return value
     if operator == "-":
         return rest
@@ -109,11 +108,10 @@ def _value(inside: str, closed: bool, env: Mapping[str, str], folder: Path) -> s
     raise _NoValue(f"the variable {name} is not set" + (f": {rest}" if operator == "?" and rest else ""), fix)
 
 
-def _protect(value: str) -> None:
-    """Redact a secret that the spec contains, in whatever field; of a URL only its secret parts."""
-    if "://" in value:
-        protect_url(value)
-    else:
+def _protect(value: str, *, is_secret: bool) -> None:
+    """Redact a secret that the spec contains, in whatever field, and the secret parts of a URL."""
+    protect_url(value)
+    if is_secret:
         REDACTOR.protect(value)
 
 

@@ -34,13 +34,15 @@ _EVERYDAY = frozenset(
     | {"postgres", "postgresql", "secret", "spark", "token", "true", "user", "username"}
 )
 
+# `encryption.keySizeBits` and `account.keyprovider` are no keys; `sasl` is no shared access signature (SAS).
 SECRET_NAME = re.compile(
-    r"password|passwd|pwd|secret|token|credential|jaas|webhook|api[._-]?key|access[._-]?key|private[._-]?key",
+    r"passw|passphrase|pwd|secret|token|credential|jaas|webhook|(?:api|access|private)[._-]?key"
+    r"|(?:account|encryption)[._-]?key(?![a-z])|(?<![a-z])sas(?![a-z])",
     re.IGNORECASE,
 )
-"""The names of settings and variables whose values are secrets."""
+"""The names of settings and variables whose values are secrets. Java understands the pattern too."""
 
-_WORDS = r"(?:password|passwd|secret|token|jaas\.config)"
+_WORDS = r"(?:password|passwd|passphrase|secret|token|jaas\.config|(?:account|encryption)[._-]?key)"
 # A port is not a password: `http://host:80/…@…`. Nor is a variable of a spec.
 _NO_PASSWORD = r"(?!\d{1,5}(?:[/?#\s,;)]|$))(?!\$\{[^{}]*\}@)"  # noqa: S105 - a pattern
 # user:password@ up to the last @ before the host. A password with / ? or # ends at the last @ of its word.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -105,6 +106,8 @@ class WebhookUrl(Secret):
 
 # Shorter paths are words of a web framework.
 _PATH = 8
+# The parameter that makes an address of a cloud store valid for anyone who knows it.
+_SIGNATURE = re.compile(r"\bsig(?:nature)?\Z", re.IGNORECASE)
 
 
 def protect_url(text: str) -> None:
@@ -129,7 +132,14 @@ def protect_settings(value: object) -> None:
 
 
 def _revealed(value: object) -> Iterable[str]:
-    return (value.reveal(),) if isinstance(value, Secret) else (value,) if isinstance(value, str) else ()
+    match value:
+        case Secret():
+            return (value.reveal(),)
+        case bool():
+            return ()
+        case str() | int() | float():
+            return (str(value),)
+    return ()
 
 
 def _secret_parts(text: str) -> Iterable[str]:
@@ -143,7 +153,11 @@ def _secret_parts(text: str) -> Iterable[str]:
     try:
         split = urlsplit(text.strip())
         secrets.add(split.password or "")
-        secrets |= {value for name, value in parse_qsl(split.query) if SECRET_NAME.search(name)}
+        secrets |= {
+            value
+            for name, value in parse_qsl(split.query)
+            if SECRET_NAME.search(name) or _SIGNATURE.search(name)
+        }
         public = {unquote(part) for part in (split.username, split.hostname, split.path[1:]) if part}
     except ValueError:
         public = {unquote(user)}

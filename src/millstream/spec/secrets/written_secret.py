@@ -6,11 +6,11 @@ import re
 
 from millstream.spec.secrets.redaction import SECRET_NAME
 
-# Keys that say where or how to find a secret, and contain none.
-_NOT_SECRET_NAME = re.compile(
+NOT_SECRET_NAME = re.compile(
     r"(?:provider|class|file|path|location|enabled|type|endpoint|ur[li]|lifetime|expiry|interval|length)s?\Z",
     re.IGNORECASE,
 )
+"""The names of settings that say where or how to find a secret, and contain none."""
 # A password may contain characters that an address must not; a port is not a password.
 _IN_ADDRESS = re.compile(r"://[^/?#@:\s]*:(?!\d+/)(?P<secret>.+)@")
 _PARAMETER = re.compile(
@@ -27,7 +27,7 @@ def find_written_secret(key: str, text: str, *, is_secret: bool = False) -> tupl
 
     `key` is the name of the setting. `is_secret` says that the setting is one for secrets, whatever its name.
     """
-    has_secret_name = SECRET_NAME.search(key) and not _NOT_SECRET_NAME.search(key)
+    has_secret_name = SECRET_NAME.search(key) and not NOT_SECRET_NAME.search(key)
     if text.strip() and has_secret_name and "${" not in text:
         return (
             "token" if "token" in key.lower() else "secret" if "key" in key.lower() else "password",

@@ -9,6 +9,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from millstream.spec.secrets.interpolation import interpolate
+from millstream.spec.secrets.redaction import SECRET_NAME
 from millstream.spec.secrets.secret import Secret, SecretUrl, redact
 
 if TYPE_CHECKING:
@@ -108,3 +109,63 @@ def test_the_text_of_a_secrets_file_is_hidden_wherever_the_spec_puts_it(tmp_path
     )
 
     assert redact("f1le-canary v4r-canary broker-1 /run/key") == "*** *** broker-1 /run/key"
+
+
+SIGNED = "https://shop.blob.core.windows.net/lake?sv=2025&sig=c4n%2Bary%3D"
+
+
+@pytest.mark.parametrize(
+    ("text", "env"),
+    [
+        ("${file:address}", {}),
+        ("${LAKE_SAS}", {"LAKE_SAS": SIGNED}),
+        ("${ALERT_WEBHOOK_URL}", {"ALERT_WEBHOOK_URL": SIGNED}),
+    ],
+)
+def test_an_address_that_is_a_secret_is_hidden_whole(tmp_path: Path, text: str, env: dict[str, str]) -> None:
+    file = tmp_path / "address"
+    file.write_text(SIGNED)
+    file.chmod(0o600)
+
+    interpolate(text, env, tmp_path)
+
+    assert redact(f"no answer from {SIGNED} in time") == "no answer from *** in time"
+    assert redact("sig c4n+ary= is too old") == "sig *** is too old"
+
+
+def test_of_an_address_that_is_no_secret_only_the_signature_is_hidden(tmp_path: Path) -> None:
+    interpolate("${LAKE}", {"LAKE": SIGNED}, tmp_path)
+    interpolate("${TOKEN_ENDPOINT_URL}", {"TOKEN_ENDPOINT_URL": "https://login.example.com/t"}, tmp_path)
+
+    assert redact(SIGNED) == "https://shop.blob.core.windows.net/lake?sv=2025&sig=***"
+    assert redact("https://login.example.com/t") == "https://login.example.com/t"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "spark.hadoop.fs.s3a.encryption.key",
+        "spark.hadoop.fs.s3a.server-side-encryption.key",
+        "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net",
+        "spark.hadoop.fs.azure.sas.lake.shop.blob.core.windows.net",
+        "ssl.key.passphrase",
+        "AccountKey",
+        "LAKE_SAS",
+    ],
+)
+def test_a_name_says_that_its_value_is_a_secret(name: str) -> None:
+    assert SECRET_NAME.search(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["spark.io.encryption.keySizeBits", "sasl.mechanism", "fs.azure.account.keyprovider.shop", "sassy"],
+)
+def test_a_name_with_a_similar_word_does_not(name: str) -> None:
+    assert not SECRET_NAME.search(name)
+
+
+def test_the_key_of_a_connection_string_is_hidden() -> None:
+    assert redact("AccountName=shop;AccountKey=c4nary==;EndpointSuffix=x") == (
+        "AccountName=shop;AccountKey=***;EndpointSuffix=x"
+    )
