@@ -71,3 +71,13 @@ def test_a_switch_is_no_secret_whatever_its_name() -> None:
     setting = {"spark.security.credentials.hive.enabled": False}
 
     assert resolve_spec(Pipeline.model_validate({**SPEC, "spark": setting}))["spark"] == setting
+
+
+def test_the_type_of_a_column_is_no_secret_whatever_the_name_of_the_column() -> None:
+    columns = {"token": "string", "password_changed": "timestamp"}
+    kafka = {"bootstrap_servers": "localhost:9092", "subscribe": "clicks"}
+
+    pipeline = Pipeline.model_validate({**SPEC, "sources": {"clicks": {"kafka": kafka, "schema": columns}}})
+
+    assert resolve_spec(pipeline)["sources"]["clicks"]["schema"] == columns
+    assert redact("a string and a timestamp") == "a string and a timestamp"

@@ -95,7 +95,11 @@ def _query(pipeline: Pipeline, name: str) -> dict[str, Any]:
 def _redact(value: Any, name: str = "") -> Any:
     """Return the value without unset keys, with secrets redacted by their name or form and `$` escaped as `$$`."""
     if isinstance(value, dict):
-        return {key: _redact(item, key) for key, item in value.items() if item is not None}
+        # The type of a column is no secret, whatever the name of the column.
+        has_columns = name == "schema"
+        return {
+            key: _redact(item, "" if has_columns else key) for key, item in value.items() if item is not None
+        }
     if isinstance(value, list):
         return [_redact(item, name) for item in value]
     # Settings that are passed through to a client or to Spark have no type; their names show which are secrets.

@@ -106,6 +106,8 @@ class WebhookUrl(Secret):
 
 # Shorter paths are words of a web framework.
 _PATH = 8
+# Fields with types by the names of columns, which the user chooses.
+_COLUMN_FIELDS = ("columns", "state")
 # The parameter that makes an address of a cloud store valid for anyone who knows it.
 _SIGNATURE = re.compile(r"\bsig(?:nature)?\Z", re.IGNORECASE)
 
@@ -120,7 +122,8 @@ def protect_settings(value: object) -> None:
     match value:
         case BaseModel():
             for name in type(value).model_fields:
-                protect_settings(getattr(value, name))
+                if name not in _COLUMN_FIELDS:
+                    protect_settings(getattr(value, name))
         case Mapping():
             for name, item in value.items():
                 if SECRET_NAME.search(str(name)):
