@@ -7,16 +7,17 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from millstream.checkpoint.recorded_plan import RecordedPlan
 from millstream.pipeline.code_hash import hash_function
 from millstream.pipeline.export.dump import resolve_spec
 from millstream.pipeline.graph import PipelineGraph
 from millstream.spark.recorded_settings import PINNED, UNPINNED, effective_settings
+from millstream.spec.secrets.redaction import HIDDEN, REDACTOR, SECRET_NAME, hash_secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.checkpoint.metadata import QueryMetadata
-    from millstream.checkpoint.recorded_plan import RecordedPlan
     from millstream.pipeline.model import Pipeline, View
 
 # A comment, or a text in quotes, in which two dashes are no comment.
@@ -24,6 +25,8 @@ _COMMENT = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]
 _SPACE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|\s+")
 # Settings of a processor that its checkpoint depends on.
 _PROCESSOR = ("time_mode", "timeout", "output_mode")
+# Fields of a recorded plan that have no value of a parameter.
+_STRUCTURE = ("fingerprint", "kind", "join_type", "view")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class DeclaredQuery:
 
 
 def declare_query(pipeline: Pipeline, query: str) -> DeclaredQuery:
-    """Return what a spec declares about a query. Secrets are redacted."""
+    """Return what a spec declares about a query. `params` contains secrets; `hide_secrets` hides them in a record."""
     graph = PipelineGraph.of(pipeline)
     spec = resolve_spec(pipeline)
     views = graph.views(query)
@@ -52,6 +55,40 @@ def declare_query(pipeline: Pipeline, query: str) -> DeclaredQuery:
         inputs={name: spec["sources"][name] for name in graph.sources_of(query)},
         trigger=str(pipeline.trigger(query)),
         params={name: str(value) for name, value in pipeline.params.items()} if views else {},
+    )
+
+
+def hide_secrets(record: QueryMetadata) -> QueryMetadata:
+    """Return the record with a short hash in place of each secret: of parameters, and where a plan has their values.
+
+    The hash is salted with the checkpoint's id, so that a record differs from one of the same checkpoint if a secret
+    has changed. A record without secrets stays as it is.
+    """
+
+    def hide(value: Any, name: str = "") -> Any:
+        match value:
+            case str() if name not in _STRUCTURE:
+                return REDACTOR.hash_values(value, record.query_id)
+            case dict():
+                return {key: hide(item, key) for key, item in value.items()}
+            case list() | tuple():
+                return [hide(item, name) for item in value]
+        return value
+
+    return replace(
+        record,
+        operators=tuple(
+            replace(operator, text=hide(operator.text), shape=hide(operator.shape))
+            for operator in record.operators
+        ),
+        plan=None if record.plan is None else RecordedPlan.from_json(hide(record.plan.to_json())),
+        expectations=hide(record.expectations),
+        params={
+            name: hash_secret(value, record.query_id)
+            if SECRET_NAME.search(name) and not value.startswith(HIDDEN)
+            else hide(value)
+            for name, value in record.params.items()
+        },
     )
 
 
@@ -96,7 +133,7 @@ def declare_without_plan(
         for number, entry in enumerate(streaming.values(), len(before.sources))
         if entry["name"] not in names
     ]
-    return replace(
+    record = replace(
         before,
         operators=(),
         plan=None,
@@ -115,6 +152,7 @@ def declare_without_plan(
         trigger=declared.trigger,
         params=declared.params,
     )
+    return hide_secrets(record)
 
 
 def _describe_view(pipeline: Pipeline, view: View) -> str:

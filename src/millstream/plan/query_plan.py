@@ -10,6 +10,7 @@ from millstream.plan.change_kinds.query_changes import QueryChange
 from millstream.plan.change_kinds.source_changes import SourceChange
 from millstream.plan.change_kinds.state_changes import StateChange
 from millstream.plan.compare import compare_records
+from millstream.plan.declared_query import hide_secrets
 from millstream.plan.judge_query import judge_query
 from millstream.plan.judge_sources import judge_source
 from millstream.plan.judge_state import judge_state
@@ -75,7 +76,8 @@ def judge_change(change: Change) -> Judgement:
 
 def plan_query(query: str, checkpoint: str, before: QueryMetadata, now: QueryMetadata) -> QueryPlan:
     """Judge all changes from a checkpoint's record to the query as it is now, the worst first."""
-    judgements = [judge_change(change) for change in compare_records(before, now)]
+    # Records of older versions have the values of secrets.
+    judgements = [judge_change(change) for change in compare_records(hide_secrets(before), now)]
     order = list(RestartVerdict)
     ranked = sorted(judgements, key=lambda judgement: -order.index(judgement.verdict))
     return QueryPlan(query, checkpoint, tuple(ranked))

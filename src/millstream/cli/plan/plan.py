@@ -189,7 +189,7 @@ def _compare_with_file(
         spark = open_session(f"{pipeline.name}-plan", settings_without_cluster(pipeline), log=log)
         try:
             before = before if other is None else describe_queries(spark, other, names)
-            now = describe_queries(spark, pipeline, names)
+            now = describe_queries(spark, pipeline, names, before)
         finally:
             steps.clear()
             stop_session(spark)

@@ -17,7 +17,7 @@ from millstream.checkpoint.metadata import QueryMetadata
 from millstream.engine.recovery.query_fingerprint import list_operators
 from millstream.engine.sink_keys import sink_keys
 from millstream.frames.plan_description.describe import describe_plan
-from millstream.plan.declared_query import declare_query, describe_processors
+from millstream.plan.declared_query import declare_query, describe_processors, hide_secrets
 from millstream.spark import internals
 from millstream.spark.recorded_settings import PINNED, UNPINNED
 
@@ -46,14 +46,14 @@ def build_record(
     since: Mapping[str, int],
     committed: int | None = None,
 ) -> QueryMetadata:
-    """Build the record of one query, whose newest committed batch is `committed`.
+    """Build the record of one query, whose newest committed batch is `committed`. Secrets are hidden.
 
     `probed` is what each source reported about itself (topic ids). `since` is the first batch that a sink can have in
     its ledger, by the sink's key, without an entry for a sink without a ledger.
     """
     entries = pipeline.queries[query].to
     declared = declare_query(pipeline, query)
-    return QueryMetadata(
+    record = QueryMetadata(
         query=query,
         query_id=query_id,
         operators=list_operators(frame),
@@ -88,6 +88,7 @@ def build_record(
         params=declared.params,
         started_after=-1 if committed is None else committed,
     )
+    return hide_secrets(record)
 
 
 def _describe_plan(

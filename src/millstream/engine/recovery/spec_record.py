@@ -23,14 +23,22 @@ if TYPE_CHECKING:
 
 
 def describe_queries(
-    spark: SparkSession, pipeline: Pipeline, queries: Sequence[str]
+    spark: SparkSession,
+    pipeline: Pipeline,
+    queries: Sequence[str],
+    before: Mapping[str, QueryMetadata] | None = None,
 ) -> dict[str, QueryMetadata]:
-    """Return the records of queries with their plans. Paths are relative to the spec's folder."""
+    """Return the records of queries with their plans, for a comparison with `before`.
+
+    Paths are relative to the spec's folder.
+    """
     frames = build_frames(spark, pipeline, queries=queries)
     records = {}
     for query in queries:
         frame = frames[pipeline.reads(query)]
-        record = build_record(spark, pipeline, query, "", frame, list_origins(frame), {}, {})
+        # The id is the salt of hidden secrets.
+        query_id = before[query].query_id if before and query in before else ""
+        record = build_record(spark, pipeline, query, query_id, frame, list_origins(frame), {}, {})
         keys = plain_sink_keys(pipeline, query)
         record = replace(
             record,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 import threading
@@ -91,6 +92,13 @@ class Redactor:
         pattern = self._pattern
         return text if pattern is None or len(text) < SHORTEST else pattern.sub(HIDDEN, text)
 
+    def hash_values(self, text: str, salt: str) -> str:
+        """Return the text with each value replaced by its hash, so that texts with different values differ."""
+        pattern = self._pattern
+        if pattern is None or len(text) < SHORTEST:
+            return text
+        return pattern.sub(lambda match: hash_secret(match[0], salt), text)
+
     def _compile_pattern(self) -> re.Pattern[str] | None:
         # Longest first, because one value may be a part of another.
         values = sorted(self._values - self._public, key=len, reverse=True)
@@ -101,6 +109,11 @@ class Redactor:
 
 REDACTOR = Redactor()
 """The redactor of this process; a `Secret` registers itself with it."""
+
+
+def hash_secret(value: str, salt: str) -> str:
+    """Return `***` and a hash that is too short to guess the value from: one of 65,536 values has the same."""
+    return HIDDEN + hashlib.sha256(f"{salt}/{value}".encode()).hexdigest()[:4]
 
 
 def redact_values(text: str) -> str:

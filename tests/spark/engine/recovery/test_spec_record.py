@@ -84,5 +84,21 @@ def test_what_only_the_deployed_spec_sets_is_compared_with_its_default(
     ]
 
 
+def test_a_secret_that_spark_binds_into_the_plan_is_not_recorded_and_a_change_of_it_is_noticed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    filtered = SPEC.replace("FROM orders", "FROM orders WHERE sha2(concat(k, :hash_secret), 256) > 'a'")
+    first, other = (
+        load(tmp_path, f"params: {{hash_secret: {word}-c4nary}}\n{filtered}") for word in ("first", "other")
+    )
+
+    recorded = describe_queries(spark, first, ["days"])["days"]
+    plan = compare(spark, first, other)
+
+    assert "c4nary" not in recorded.to_json()
+    assert "***" in str(recorded.plan)
+    assert [judgement.kind for judgement in plan.judgements] == ["state_input_changed"]
+
+
 def test_the_defaults_of_settings_are_those_of_spark(spark: SparkSession) -> None:
     assert {name: spark.conf.get(name) for name in SPARK_DEFAULTS} == SPARK_DEFAULTS
