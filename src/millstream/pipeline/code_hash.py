@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+_PACKAGE = "__init__.py"
 _DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 
@@ -35,7 +36,7 @@ class _Project:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._modules: dict[str, dict[str, ast.stmt]] = {}
+        self._modules: dict[str, dict[str, list[ast.stmt]]] = {}
         self._seen: set[tuple[str, str]] = set()
 
     def collect(self, module: str, name: str) -> Iterator[str]:
@@ -43,45 +44,72 @@ class _Project:
         if (module, name) in self._seen:
             return
         self._seen.add((module, name))
-        definitions = self._definitions(module)
-        statement = definitions.get(name)
-        if statement is None:
-            return
-        if isinstance(statement, ast.ImportFrom):
-            for alias in statement.names:
-                if (alias.asname or alias.name) == name:
-                    yield from self.collect(statement.module or "", alias.name)
-            return
-        if isinstance(statement, ast.Import):
-            for alias in statement.names:
-                if (alias.asname or alias.name.partition(".")[0]) == name:
-                    yield from self._collect_all(alias.name)
-            return
-        yield f"{module}.{name} = {_dump(statement)}"
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name):
-                yield from self.collect(module, node.id)
-            elif isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    yield from self.collect(node.module or "", alias.name)
+        for statement in self._definitions(module).get(name, ()):
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                yield from self._collect_import(module, statement, name)
+                continue
+            yield f"{module}.{name} = {_dump(statement)}"
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name):
+                    yield from self.collect(module, node.id)
+                elif isinstance(node, ast.Import | ast.ImportFrom):
+                    yield from self._collect_import(module, node)
+
+    def _collect_import(
+        self, module: str, statement: ast.Import | ast.ImportFrom, name: str | None = None
+    ) -> Iterator[str]:
+        """Yield the code that an import in a module brings, or only the code behind one of its names."""
+        for alias in statement.names:
+            if name not in (None, alias.asname or alias.name.partition(".")[0]):
+                continue
+            if isinstance(statement, ast.Import):
+                yield from self._collect_all(alias.name)
+                continue
+            source = self._resolve(module, statement)
+            if alias.name in self._definitions(source):
+                yield from self.collect(source, alias.name)
+            else:
+                # A module of a package.
+                yield from self._collect_all(f"{source}.{alias.name}".lstrip("."))
+
+    def _resolve(self, module: str, statement: ast.ImportFrom) -> str:
+        """Return the module from which a module imports. Leading dots mean the package of the module or one above."""
+        if not statement.level:
+            return statement.module or ""
+        is_package = self._file(module).name == _PACKAGE
+        parents = module.split(".")
+        parents = parents[: len(parents) - statement.level + is_package]
+        return ".".join([*parents, statement.module or ""]).strip(".")
 
     def _collect_all(self, module: str) -> Iterator[str]:
         """Yield all definitions of a module, because it is used by its name."""
         for name in list(self._definitions(module)):
             yield from self.collect(module, name)
 
-    def _definitions(self, module: str) -> dict[str, ast.stmt]:
-        """Return the statements of a module of the project by the names that they define."""
+    def _definitions(self, module: str) -> dict[str, list[ast.stmt]]:
+        """Return the statements of a module of the project by the names that they define.
+
+        Several may define one name, such as `import lib.a` and `import lib.b`.
+        """
         if module not in self._modules:
-            file = self._folder / (module.replace(".", "/") + ".py")
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", SyntaxWarning)
-                    tree = ast.parse(file.read_text(encoding="utf-8"))
+                    tree = ast.parse(self._file(module).read_text(encoding="utf-8"))
             except (OSError, ValueError, SyntaxError):
                 tree = ast.Module(body=[], type_ignores=[])
-            self._modules[module] = {name: node for node in tree.body for name in _defined_names(node)}
+            definitions: dict[str, list[ast.stmt]] = {}
+            for node in tree.body:
+                for name in _defined_names(node):
+                    definitions.setdefault(name, []).append(node)
+            self._modules[module] = definitions
         return self._modules[module]
+
+    def _file(self, module: str) -> Path:
+        """Return the file of a module of the project, or of a package."""
+        path = module.replace(".", "/")
+        package = self._folder / path / _PACKAGE
+        return package if package.is_file() else self._folder / f"{path}.py"
 
 
 def _defined_names(node: ast.stmt) -> Iterator[str]:

@@ -98,8 +98,11 @@ def _compare_functions(before: QueryMetadata, now: QueryMetadata) -> Iterator[Ch
     assert now.plan is not None, "the caller has a plan"
     processors = {operator.view for operator in now.plan.stateful if operator.view}
     below = [operator for operator in now.plan.stateful if operator.functions]
+    # A view that is new may be one of these under another name. If none of them is gone, the plan shows what is new.
+    gone = [code for view, code in before.views.items() if view not in now.views and _is_python(code)]
     for view, code in now.views.items():
-        if not code.startswith("python ") or before.views.get(view, code) == code:
+        former = [before.views[view]] if view in before.views else gone
+        if not _is_python(code) or not former or code in former:
             continue
         if view in processors:
             yield ProcessorCodeChanged(view)
@@ -107,6 +110,11 @@ def _compare_functions(before: QueryMetadata, now: QueryMetadata) -> Iterator[Ch
             yield StateFunctionChanged(view, below[0].kind)
         elif now.plan.functions:
             yield FunctionChanged(view)
+
+
+def _is_python(code: str) -> bool:
+    """Return whether a recorded view is the hash of a function."""
+    return code.startswith("python ")
 
 
 def _compare_views(before: QueryMetadata, now: QueryMetadata) -> Iterator[Change]:

@@ -53,3 +53,37 @@ def test_a_hash_changes(tmp_path: Path, name: str) -> None:
 
 def test_a_function_of_another_file_counts(tmp_path: Path) -> None:
     assert hashed(tmp_path, BEFORE) != hashed(tmp_path, BEFORE, "def half(x):\n    return x / 3\n")
+
+
+@pytest.mark.parametrize(
+    ("top", "inside", "used"),
+    [
+        ("from lib import core", "pass", "core.half"),
+        ("from lib import half", "pass", "half"),
+        ("from lib.inner import half", "pass", "half"),
+        ("import lib.core", "pass", "lib.core.half"),
+        ("import lib.core as core", "pass", "core.half"),
+        ("import lib.core\nimport lib.other", "pass", "lib.core.half"),
+        ("", "from lib import core", "core.half"),
+        ("", "import lib.core", "lib.core.half"),
+    ],
+)
+def test_a_module_of_a_package_counts(tmp_path: Path, top: str, inside: str, used: str) -> None:
+    lib = tmp_path / "lib"
+    (lib / "inner").mkdir(parents=True)
+    (lib / "__init__.py").write_text("from .inner import half\n")
+    (lib / "inner" / "__init__.py").write_text("from ..core import half\n")
+    (lib / "other.py").write_text("def third(x):\n    return x / 3\n")
+    text = f"{top}\ndef view(orders):\n    {inside}\n    return orders.select({used}('v'))\n"
+    hashes = set()
+    for number in (2, 3):
+        (lib / "core.py").write_text(f"def half(x):\n    return x / {number}\n")
+        hashes.add(hashed(tmp_path, text))
+
+    assert len(hashes) == 2
+
+
+def test_a_module_that_a_function_imports_counts(tmp_path: Path) -> None:
+    text = "def view(orders):\n    import helpers\n    return helpers.half(orders)\n"
+
+    assert hashed(tmp_path, text) != hashed(tmp_path, text, "def half(x):\n    return x / 3\n")

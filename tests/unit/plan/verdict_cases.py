@@ -416,6 +416,27 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "cannot_tell",
         ["state_function_changed"],
     ),
+    "other code of a function below the state, in a view that was renamed": (
+        record(plan(replace(GROUPS, functions=("twice(orders.v)",))), views={"v": "python python 1"}),
+        record(plan(replace(GROUPS, functions=("twice(orders.v)",))), views={"w": "python python 2"}),
+        "cannot_tell",
+        ["state_function_changed"],
+    ),
+    "a renamed view of a function below the state": (
+        record(plan(replace(GROUPS, functions=("twice(orders.v)",))), views={"v": "python python 1"}),
+        record(plan(replace(GROUPS, functions=("twice(orders.v)",))), views={"w": "python python 1"}),
+        "continues",
+        [],
+    ),
+    "a view that is new next to an unchanged one": (
+        record(plan(replace(GROUPS, functions=("twice(orders.v)",))), views={"v": "python python 1"}),
+        record(
+            plan(replace(GROUPS, functions=("twice(orders.v)",))),
+            views={"v": "python python 1", "w": "python python 2"},
+        ),
+        "continues",
+        [],
+    ),
     "other code of a view that only builds a plan": (
         record(STATE, views={"v": "python python 1"}),
         record(STATE, views={"v": "python python 2"}),
