@@ -73,7 +73,7 @@ names = {"threading": threading, "Pool": ThreadPoolExecutor, "never": threading.
 _, place, code = sys.argv
 with script_process.as_python_runs(Path(place), []):
     exec(compile(code, place, "exec"), names)
-loops = [thread for thread in threading.enumerate() if thread._target is names.get("turn", "")]
+loops = [thread for thread in threading.enumerate() if getattr(thread, "_target", None) is names.get("turn", "")]
 for thread in loops:
     thread.join(30)
 print(names["heard"] + [thread for thread in loops if thread.is_alive()])
