@@ -35,7 +35,7 @@ class RunToTheEnd:
     def wait(self, _seconds: float) -> int:
         """Run, and return the exit code."""
         loaded = replace(self._project.open(), pipeline=self._project.copied(self._folder)[1].pipeline)
-        page = PageOptions(is_served=False)
+        page = PageOptions(is_served=False, is_recorded=False)
         return start(loaded, RunOptions(until_caught_up=True), as_json=True, page_options=page)
 
     def last_words(self) -> str:

@@ -56,6 +56,8 @@ class PageOptions:
     host: str = LOCAL
     port: int | None = None
     is_served: bool = True
+    is_recorded: bool = True
+    """Whether the run gets a folder among the runs of the project, and alerts, spans and lineage are sent."""
 
     @property
     def is_address_set(self) -> bool:
@@ -83,28 +85,32 @@ class LivePage:
     def __enter__(self) -> LivePage:
         started = time.time()
         run = f"{datetime.fromtimestamp(started, UTC):%Y%m%d-%H%M%S}-{os.getpid()}"
-        runs = runs_folder(self.pipeline)
-        # The logs of other runs are optional, so an unreadable folder must not end this run.
-        with suppress(OSError):
-            make_private(runs)
-            delete_old_runs(runs)
+        runs = runs_folder(self.pipeline) if self.options.is_recorded else None
+        if runs is not None:
+            # The logs of other runs are optional, so an unreadable folder must not end this run.
+            with suppress(OSError):
+                make_private(runs)
+                delete_old_runs(runs)
         first = Event(
             "described",
             data=describe_pipeline(self.pipeline, self.queries, run),
             at=timestamps.format_timestamp(started),
         )
         folded = new_run_state(run, first.at, live=True)
-        self.feed = EventStream(folded, counts=EventCounters(), log=RunLog(runs / run))
-        self.feed.outward = configure_exporters(self.pipeline, run, os.environ, self.notes.append)
+        log = None if runs is None else RunLog(runs / run)
+        self.feed = EventStream(folded, counts=EventCounters(), log=log)
+        if runs is not None:
+            self.feed.outward = configure_exporters(self.pipeline, run, os.environ, self.notes.append)
         self.feed.fold(first)
-        with suppress(OSError):
-            self.feed.remember(reversed(list(recent_runs(runs, self.pipeline.name, started, run))))
+        if runs is not None:
+            with suppress(OSError):
+                self.feed.remember(reversed(list(recent_runs(runs, self.pipeline.name, started, run))))
         self.feed.start()
         with self._resources as stack:
             for exporter in self.feed.outward:
                 stack.callback(exporter.close)
             stack.callback(self.feed.close)
-            if self.pipeline.alerts_to is not None:
+            if self.options.is_recorded and self.pipeline.alerts_to is not None:
                 webhook = Webhook(self.pipeline.alerts_to.reveal(), self.pipeline.name)
                 stack.callback(webhook.close)
                 self.feed.on_alerts = webhook.take

@@ -62,6 +62,9 @@ def copy_to_sandbox(pipeline: Pipeline, queries: Sequence[str], sandbox: Sandbox
             "sources": copies,
             "views": {name: view for name, view in pipeline.views.items() if name in needed},
             "queries": queries_to_prove,
+            # A copy is killed on purpose: its alerts must not reach those who watch the original.
+            "alerts": (),
+            "alerts_to": None,
             # Next to the copy's checkpoints, regardless of the original's setting.
             "dead_letters": None,
         }

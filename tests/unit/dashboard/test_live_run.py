@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def pipeline(folder: Path) -> Pipeline:
+def pipeline(folder: Path, **more: object) -> Pipeline:
     spec = {
         "name": "ecommerce",
         "folder": folder,
         "sources": {"clicks": {"rate": {"rows_per_second": 1}}},
         "queries": {"funnel": {"from": "clicks", "to": {"console": {}}}},
         "alerts": ["no progress for 3 triggers"],
+        **more,
     }
     return Pipeline.model_validate(spec)
 
@@ -58,6 +59,24 @@ def test_a_run_is_served_while_it_goes_on_and_kept_when_it_is_over(tmp_path: Pat
     runs = list_runs(runs_folder(pipeline(tmp_path)))
     assert [(item.pipeline, item.exit_code) for item in runs] == [("ecommerce", 0)]
     assert load_past_run(runs[0].folder, runs[0].id).document()["run"]["id"] == runs[0].id
+
+
+def test_a_run_that_is_not_recorded_leaves_the_runs_as_they_are_and_sends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:1")
+    runs = [tmp_path / f".millstream/runs/20260301-1200{number:02}-1" for number in range(31)]
+    for run in runs:
+        run.mkdir(parents=True)
+    watched = pipeline(tmp_path, alerts_to="http://127.0.0.1:1")
+    options = PageOptions(is_served=False, is_recorded=False)
+
+    with LivePage(watched, ["funnel"], options) as page:
+        page.feed.take(Event("run_stopped", data={"exit_code": 0}))
+
+    assert (page.feed.outward, page.feed.on_alerts) == ([], None)
+    assert page.feed.folded.run["ended"] is not None
+    assert sorted(runs_folder(watched).iterdir()) == runs
 
 
 def test_a_run_that_follows_shows_the_one_before_it(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ queries:
       - console: {}
   ticks:
     to: {delta: {path: lake/ticks}}
+alerts: [no progress for 3 triggers]
+alerts_to: https://hooks.example.com/shop
 """
 PLACE = Sandbox(Path("/proof/7"), "proof_7_abc")
 
@@ -64,6 +66,13 @@ def test_checkpoints_and_dead_letters_move_too(pipeline: Pipeline) -> None:
         "/proof/7/checkpoints/orders",
         "/proof/7/checkpoints/_dead_letters",
     )
+
+
+def test_the_copy_alerts_nobody(pipeline: Pipeline) -> None:
+    copy = copy_to_sandbox(pipeline, ["orders"], PLACE).pipeline
+
+    assert (len(pipeline.alerts), pipeline.alerts_to is None) == (1, False)
+    assert (copy.alerts, copy.alerts_to) == ((), None)
 
 
 def test_the_source_reads_a_topic_of_its_own_from_the_beginning(pipeline: Pipeline) -> None:

@@ -78,7 +78,8 @@ def run_driver(folder: Path, project: ProveProject) -> int:
     failpoints.arm(order.failpoints)
     BackgroundThread("orders", _arm).start()
     options = RunOptions(until_caught_up=order.to_the_end)
-    return start(loaded, options, as_json=True, known=checked, page_options=PageOptions(is_served=False))
+    page = PageOptions(is_served=False, is_recorded=False)
+    return start(loaded, options, as_json=True, known=checked, page_options=page)
 
 
 def _backfill(spark: SparkSession, loaded: LoadedSpec, checked: CheckResult) -> int:
