@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import json
 import os
@@ -23,20 +24,23 @@ SEGMENT = 4_000_000
 MOST = 150_000_000
 # A thinned segment has one batch of this many per query, and every other event.
 EVERY = 10
-# Number of runs that a project keeps.
+# Number of ended runs that a project keeps.
 RUNS = 30
+# The file in the folder of a run that the run locks while its log is open.
+LOCK = "lock"
 # Number of bytes at the end of a log that are searched for the end of the run.
 _TAIL = 65_536
 # Number of last segments that a later run shows: at most some ten thousand batches.
 LAST = 2
 # Number of last segments of a past run that are read in full: half an hour at ten batches per second.
 WHOLE = 8
+_STARTED = '{"event": "query_started"'
 _BATCHES = ('{"event": "batch_committed"', '{"event": "batch_written"', '{"event": "batch_started"')
 
 
 @dataclass
 class RunLog:
-    """Writes the events of one run to its folder. Used by one thread."""
+    """Writes the events of one run to its folder, which is locked until `close`. Used by one thread."""
 
     folder: Path
     segment: int = SEGMENT
@@ -46,6 +50,7 @@ class RunLog:
     _number: int = 0
     _size: int = 0
     _file: IO[str] | None = None
+    _lock: IO[str] | None = None
     _thinned: set[str] = field(default_factory=set)
 
     def begin(self) -> None:
@@ -64,19 +69,29 @@ class RunLog:
             self._turn()
 
     def close(self) -> None:
-        """Close the current segment without compressing it."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+        """Close the current segment without compressing it, and release the lock."""
+        try:
+            self._close_segment()
+        finally:
+            lock, self._lock = self._lock, None
+            if lock is not None:
+                lock.close()
 
     def abandon(self) -> None:
         """Close the current segment, whose last line may be incomplete; the next line begins another."""
         with contextlib.suppress(OSError):
-            self.close()
+            self._close_segment()
+
+    def _close_segment(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     def _open(self) -> None:
         # Only the owner may read the log, because it may contain data of records.
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self._lock is None:
+            self._lock = _lock(self.folder)
         self._number += 1
         self._size = 0
         path = self.folder / f"{self._number:06}.jsonl"
@@ -90,7 +105,7 @@ class RunLog:
 
     def _turn(self) -> None:
         """Compress the full segment, and limit the size of the log."""
-        self.close()
+        self._close_segment()
         path = self.folder / f"{self._number:06}.jsonl"
         _pack(path, path.read_text(encoding="utf-8"))
         path.unlink()
@@ -256,9 +271,46 @@ def _end(folder: Path) -> Event | None:
 
 
 def delete_old_runs(runs: Path, keep: int = RUNS) -> None:
-    """Delete all but the latest runs; ignore those that cannot be deleted."""
-    folders = (
-        sorted((entry for entry in runs.iterdir() if entry.is_dir()), reverse=True) if runs.is_dir() else []
-    )
-    for old in folders[keep:]:
-        shutil.rmtree(old, ignore_errors=True)
+    """Delete all but the latest runs, first those in which no query has started; ignore those that cannot be deleted.
+
+    A run whose log is open is neither deleted nor counted.
+    """
+    folders = [entry for entry in runs.iterdir() if entry.is_dir()] if runs.is_dir() else []
+    ended = sorted(folder for folder in folders if not _is_locked(folder))
+    if len(ended) > keep:
+        # A sort is stable: the oldest run comes first among those with a query, and among those without.
+        for old in sorted(ended, key=_has_started)[: len(ended) - keep]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _lock(run: Path) -> IO[str]:
+    """Lock the folder of a run until the result is closed; where the file system has no locks, only open the file."""
+    handle = os.fdopen(os.open(run / LOCK, os.O_RDWR | os.O_CREAT, 0o600), "r+")
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle
+
+
+def _is_locked(run: Path) -> bool:
+    """Return whether the log of a run is open."""
+    try:
+        with (run / LOCK).open("r+") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        # Runs of earlier versions have no such file.
+        return False
+    return False
+
+
+def _has_started(run: Path) -> bool:
+    """Return whether a query of a run has started. Reads the log only up to there."""
+    try:
+        segments = _segments(run)
+        return len(segments) > 1 or any(
+            line.startswith(_STARTED) for segment in segments for line in read_lines(segment)
+        )
+    except (OSError, ValueError, EOFError):
+        # A log that cannot be read is deleted by its age.
+        return True

@@ -11,7 +11,7 @@ import pytest
 
 from millstream.dashboard.live_run import LivePage, PageOptions, recent_runs, runs_folder
 from millstream.dashboard.replay_server import load_past_run, shift_event
-from millstream.dashboard.run_log import RunLog, list_runs, read_events
+from millstream.dashboard.run_log import RUNS, RunLog, delete_old_runs, list_runs, read_events
 from millstream.dashboard.state import timestamps
 from millstream.diagnostics.failure import NotReady
 from millstream.engine.events.event_bus import Event
@@ -106,6 +106,18 @@ def test_a_run_of_yesterday_another_pipeline_and_a_torn_log_are_left_out(tmp_pat
     with (runs / "20260301-120000-4711/000001.jsonl").open("a") as log:
         log.write('{"event": "batch_committed", "at": "2026-03-01T12:00:00Z"}\n')
     assert list(recent_runs(runs, "ecommerce", time.time() - 86_400, "this")) == []
+
+
+def test_the_log_of_an_active_run_outlives_the_starts_after_it(tmp_path: Path) -> None:
+    with LivePage(pipeline(tmp_path), ["funnel"], PageOptions(is_served=False)) as page:
+        run = runs_folder(pipeline(tmp_path)) / page.feed.folded.run["id"]
+        for number in range(40):
+            (runs_folder(pipeline(tmp_path)) / f"29990101-0000{number:02}-1").mkdir()
+
+        delete_old_runs(runs_folder(pipeline(tmp_path)))
+
+        assert [event.event for _, event in read_events(run)] == ["described"]
+    assert len(list(runs_folder(pipeline(tmp_path)).iterdir())) == RUNS + 1
 
 
 def test_a_killed_run_shows_its_last_moment() -> None:

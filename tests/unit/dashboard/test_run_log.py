@@ -20,7 +20,7 @@ from millstream.dashboard.run_log import (
 )
 from millstream.dashboard.state.time_series import MOST, SHOWN, Series, plot_point
 from millstream.engine.events.event_bus import Event
-from unit.dashboard.conftest import at, batch
+from unit.dashboard.conftest import at, batch, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,6 +173,48 @@ def test_only_the_latest_runs_are_kept(tmp_path: Path) -> None:
     delete_old_runs(tmp_path, keep=2)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["20260303", "20260304"]
+
+
+def test_a_run_whose_log_is_open_is_not_deleted(tmp_path: Path, opened: Opened) -> None:
+    alive = opened(tmp_path / "20260301", segment=500)
+    for number in range(3):
+        # Each segment is full after two lines, so the log is in its second one.
+        alive.write(line(batch(number, 1), number))
+    for number in range(30):
+        later = opened(tmp_path / f"20260401-{number:02}")
+        later.write(line(Event("described", "", {"pipeline": "shop"}, at(0)), 1))
+        later.close()
+        delete_old_runs(tmp_path, keep=5)
+
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["20260301", *(f"20260401-{number}" for number in range(25, 30))]
+    assert [event.data["batch"] for _, event in read_events(tmp_path / "20260301")] == [0, 1, 2]
+
+    alive.close()
+    (tmp_path / "20260402").mkdir()
+    delete_old_runs(tmp_path, keep=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["20260301"]
+
+
+def test_runs_in_which_no_query_started_are_deleted_first(tmp_path: Path, opened: Opened) -> None:
+    for number in range(6):
+        log = opened(tmp_path / f"2026030{number}")
+        log.write(line(Event("described", "", {"pipeline": "shop"}, at(0)), 1))
+        if number < 3:
+            log.write(line(started(), 2))
+        log.write(line(Event("run_stopped", "", {"exit_code": 3}, at(9)), 3))
+        log.close()
+
+    delete_old_runs(tmp_path, keep=4)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "20260300",
+        "20260301",
+        "20260302",
+        "20260305",
+    ]
+
+    delete_old_runs(tmp_path, keep=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["20260301", "20260302"]
 
 
 def test_the_tail_of_a_long_run_begins_with_what_it_is(tmp_path: Path, opened: Opened) -> None:
