@@ -197,6 +197,8 @@ class Supervisor:
             self._handle_failure(watched, classify(None, error))
         else:
             watched.state = QueryPhase.RUNNING
+            # A start is no answer of the source that an earlier one waited for.
+            watched.silent_since, watched.is_silence_reported = None, False
 
     def _check_running(self, watched: SupervisedQuery) -> None:
         """Handle the end of a query, if it has ended.

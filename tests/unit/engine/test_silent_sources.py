@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from millstream.engine import supervisor as supervision
+from millstream.engine.failure_classifier import FailureKind, QueryFailure
 from millstream.engine.supervisor import SILENCE, QueryPhase, Supervisor
 from millstream.spec.backoff import Backoff
 
@@ -28,10 +29,17 @@ class Running:
     delivery = None
     handle = object()
     is_active = True
+    has_delivered = is_idle = False
     asked: str | None = None
+
+    def start(self) -> None:
+        """As Spark, at once."""
 
     def look(self) -> None:
         """Nothing to tell."""
+
+    def unfinished(self) -> None:
+        """No batch."""
 
     def has_passed_gaps(self) -> bool:
         return False
@@ -80,6 +88,22 @@ def test_a_long_silence_is_told_once_and_so_is_its_end(clock: list[float]) -> No
     once()
 
     assert messages.names == ["waiting", "going_on"]
+
+
+def test_a_query_that_starts_again_has_had_no_answer(clock: list[float]) -> None:
+    query, messages = Running(), Told()
+    watching = Supervisor([query], Backoff(), messages)  # type: ignore[arg-type, list-item]
+    (watched,) = watching.watched
+
+    for _ in range(2):
+        watching._start_query(watched)
+        for asked in (None, *["KafkaV2[Subscribe[clicks]]"] * 3):
+            query.asked = asked
+            watching._look_at(watched)
+            clock[0] += SILENCE
+        watching._handle_failure(watched, QueryFailure(FailureKind.OUTAGE, "no broker answers"))
+
+    assert messages.names == ["waiting", "retry"] * 2
 
 
 def test_questions_with_answers_between_them_do_not_add_up(clock: list[float]) -> None:

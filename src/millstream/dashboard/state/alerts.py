@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.kafka_lag import is_growing
-from millstream.dashboard.state.query_verdict import FIRST
 from millstream.engine.events.event_messages import format_count
 from millstream.spec.alert import AlertMeasure, Condition, parse_condition
 
@@ -78,9 +77,7 @@ def alert_value(alert: Condition, query: QueryState, now: float) -> float | None
         case AlertMeasure.LAG_GROWING:
             return alert.limit if is_growing(query.behind, now, alert.limit) else 0.0
         case AlertMeasure.SILENCE:
-            # A first batch takes longer, as it compiles its code: that is no silence yet.
-            is_starting = query.state == "starting" and query.silence(now) <= FIRST
-            return query.triggers_silent(now) if query.last_event_at and not is_starting else None
+            return query.triggers_without_progress(now)
         case AlertMeasure.DEAD_LETTERS:
             return float(query.counts["dead_letters"])
         case AlertMeasure.BATCH_TIME:
@@ -103,7 +100,7 @@ def describe_value(alert: Condition, value: float | None) -> str:
         case AlertMeasure.LAG_GROWING:
             return f"the lag {'has grown' if value else 'has not grown'} for {format_duration(alert.limit)}"
         case AlertMeasure.SILENCE:
-            return f"{value:.1f} triggers without any activity"
+            return f"{value:.1f} triggers without progress"
         case AlertMeasure.DEAD_LETTERS:
             return (
                 f"{format_count(round(value), 'record')} became "

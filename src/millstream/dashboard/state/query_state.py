@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.dashboard.state import kafka_lag, timestamps
 from millstream.dashboard.state.api_schema import LEVELS, State
 from millstream.dashboard.state.batch_progress import RunningBatch, running_json, split_duration
-from millstream.dashboard.state.query_verdict import OVERDUE, judge
+from millstream.dashboard.state.query_verdict import FIRST, OVERDUE, judge
 from millstream.dashboard.state.time_series import Series, plot_point
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ class QueryState:
     why: str = ""
     last_event_at: float = 0.0
     """The time of the last activity: a start, a batch, a part of a batch in a sink, or an idle event."""
+    progress_at: float = 0.0
+    """The time of the last progress: a batch, an idle event or an answer of a source. At first that of the start."""
+    has_progressed: bool = False
+    """Whether there has been progress since the first start."""
     figures: dict[str, Any] = field(default_factory=dict)
     batch_at: float | None = None
     newest: float | None = None
@@ -93,7 +97,7 @@ class QueryState:
         match event.event:
             case "query_started":
                 self.starts += 1
-                self.last_event_at = at
+                self._begin(at)
                 self.sources = list(data.get("sources") or self.sources)
                 self.trigger = (data.get("trigger") or self.trigger).removeprefix("processing_time ")
                 kafka_lag.record_committed(self.topics, self.sources, data.get("offsets") or [])
@@ -112,7 +116,7 @@ class QueryState:
                 if self.running is not None and self.running.number == data["batch"]:
                     self.running.written[data["sink"]] = data.get("seconds") or 0.0
             case "idle":
-                self.last_event_at = at
+                self._progress(at)
                 self._stand_still()
                 self.become("idle", at)
             case "dead_letter":
@@ -120,7 +124,7 @@ class QueryState:
             case "waiting":
                 self.become("waiting", at, f"no response from {data['source']}")
             case "going_on":
-                self.last_event_at = at
+                self._progress(at)
                 self.become("running", at)
             case "set_aside":
                 spool = self.spooled.setdefault(data["sink"], Spool(0, at, data["reason"]))
@@ -131,7 +135,8 @@ class QueryState:
                     if spooled.batches <= 0:
                         del self.spooled[data["sink"]]
             case "retry":
-                self.last_event_at, self.running = at, None
+                self._begin(at)
+                self.running = None
                 self.become("retrying", at, f"{data['reason']}; next attempt in {data['wait_seconds']} s")
             case "query_failed":
                 self.failure = _failure(data)
@@ -141,13 +146,23 @@ class QueryState:
                 self._stand_still()
                 self.become("stopped", at, data.get("reason", ""))
 
+    def _begin(self, at: float) -> None:
+        """Record a start, or its failure. Only the first one of a run counts as progress."""
+        self.last_event_at = at
+        if not self.progress_at or self.state == "stopped":
+            self.progress_at, self.has_progressed = at, False
+
+    def _progress(self, at: float) -> None:
+        self.last_event_at, self.progress_at, self.has_progressed = at, at, True
+
     def _stand_still(self) -> None:
         """Record that no batch runs and no rows flow."""
         self.running, self.source_rates = None, {}
         self.rates.append(0.0)
 
     def _batch(self, data: dict[str, Any], at: float) -> None:
-        self.figures, self.batch_at, self.last_event_at = data, at, at
+        self.figures, self.batch_at = data, at
+        self._progress(at)
         self.newest = max(filter(None, (self.newest, timestamps.parse_or_none(data["newest"]))), default=None)
         for name in ("rows_in", "rows_out", "late_rows", "malformed"):
             self.counts[name] += data[name] or 0
@@ -258,9 +273,15 @@ class QueryState:
         """Return the seconds since the last activity."""
         return max(0.0, now - self.last_event_at)
 
-    def triggers_silent(self, now: float) -> float:
-        """Return the silence in triggers. Without an interval, a trigger counts as the last batch, at least 1 s."""
-        return self.silence(now) / (self.interval or max(1.0, self.seconds() or 1.0))
+    def triggers_without_progress(self, now: float) -> float | None:
+        """Return the time since the last progress in triggers, or None while the first batch may still take longer.
+
+        Without an interval, a trigger counts as the last batch, at least 1 s.
+        """
+        seconds = max(0.0, now - self.progress_at)
+        if not self.progress_at or (not self.has_progressed and seconds <= FIRST):
+            return None
+        return seconds / (self.interval or max(1.0, self.seconds() or 1.0))
 
     def judged(self, now: float) -> tuple[State, float, str]:
         """Return state, since when, and why at a time."""

@@ -62,6 +62,47 @@ def test_a_first_batch_is_no_silence_until_it_takes_two_minutes() -> None:
     assert firing(alert, now=122)
 
 
+def retry(seconds: float) -> Event:
+    return Event("retry", "funnel", {"reason": "away", "wait_seconds": 1.0, "failures": 1}, at(seconds))
+
+
+def test_a_query_that_fails_and_starts_again_makes_no_progress() -> None:
+    state = folded(started(), batch(0, 6))
+    alarms = Alarms.of(["no progress for 3 triggers"])
+    fires = []
+
+    for second in range(30, 301, 30):
+        fires.append(alarms.evaluate(state.queries, START + second)[0]["firing"])
+        for number, event in enumerate((retry(second), started(second + 1))):
+            state.take(event, number)
+            fires.append(alarms.evaluate(state.queries, START + second + 1)[0]["firing"])
+
+    assert fires == [True] * 30
+    state.take(batch(1, 302), 99)
+    assert not alarms.evaluate(state.queries, START + 303)[0]["firing"]
+
+
+def test_a_query_whose_starts_all_fail_fires_after_two_minutes() -> None:
+    state = folded()
+    alarms = Alarms.of(["no progress for 3 triggers"])
+    fires = []
+
+    for second in range(2, 200, 30):
+        state.take(retry(second), second)
+        fires.append(alarms.evaluate(state.queries, START + second + 1)[0]["firing"])
+
+    assert fires == [False] * 4 + [True] * 3
+
+
+def test_a_query_that_is_started_again_after_its_end_has_two_minutes_again() -> None:
+    alert = "no progress for 3 triggers"
+    stopped = Event("query_stopped", "funnel", {"reason": "nothing more to read"}, at(7))
+    again = (batch(0, 6), stopped, batch(1, 7), started(500))
+
+    assert not firing(alert, *again, now=600)
+    assert firing(alert, *again, now=621)
+
+
 def test_a_query_that_ended_fires_nothing() -> None:
     stopped = Event("query_stopped", "funnel", {"reason": "asked to end"}, at(7))
 
