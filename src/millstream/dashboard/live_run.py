@@ -109,11 +109,13 @@ class LivePage:
         with self._resources as stack:
             for exporter in self.feed.outward:
                 stack.callback(exporter.close)
+            # Callbacks run in reverse order: the feed passes the last state to the webhook before that is closed.
+            webhooks = stack.enter_context(ExitStack())
             stack.callback(self.feed.close)
             if self.options.is_recorded and self.pipeline.alerts_to is not None:
                 webhook = Webhook(self.pipeline.alerts_to.reveal(), self.pipeline.name)
-                stack.callback(webhook.close)
-                self.feed.on_alerts = webhook.take
+                webhooks.callback(webhook.close)
+                self.feed.on_state = webhook.take
             if self.options.is_served:
                 self._serve(stack)
             if self.options.is_served or self.pipeline.alerts:
@@ -139,7 +141,7 @@ class LivePage:
             self.reason_not_served = failure.what
             return
         stack.callback(page.close)
-        # Callbacks run in reverse order: readers are notified of the end before the server stops.
+        # Readers are notified of the end before the server stops.
         stack.callback(self.feed.close)
         self.address, self.origin = page.address, page.origin
 

@@ -279,7 +279,7 @@ class Pipeline(Spec):
     """Conditions that should not be true during a run. While one is true, the live page shows an alert, and
     `alerts_to` is informed."""
     alerts_to: WebhookUrl | None = None
-    """An HTTP address to which a JSON object is sent when an alert begins, and when it ends."""
+    """An HTTP address to which a JSON object is sent when an alert begins or ends, and when a query fails."""
     dead_letters: LettersEntry | None = None
     """The store of dead letters; defaults to the Delta table `<checkpoints>/_dead_letters`."""
     folder: Path = Field(default=Path(), exclude=True)

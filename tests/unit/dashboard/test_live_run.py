@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.request
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.dashboard import live_run
+from millstream.dashboard.export.alert_webhook import Webhook
 from millstream.dashboard.live_run import LivePage, PageOptions, recent_runs, runs_folder
 from millstream.dashboard.replay_server import load_past_run, shift_event
 from millstream.dashboard.run_log import RUNS, RunLog, delete_old_runs, list_runs, read_events
@@ -74,7 +78,7 @@ def test_a_run_that_is_not_recorded_leaves_the_runs_as_they_are_and_sends_nothin
     with LivePage(watched, ["funnel"], options) as page:
         page.feed.take(Event("run_stopped", data={"exit_code": 0}))
 
-    assert (page.feed.outward, page.feed.on_alerts) == ([], None)
+    assert (page.feed.outward, page.feed.on_state) == ([], None)
     assert page.feed.folded.run["ended"] is not None
     assert sorted(runs_folder(watched).iterdir()) == runs
 
@@ -143,6 +147,25 @@ def test_a_run_that_is_ended_before_spark_is_up_says_so_in_its_log(
     runs = list_runs(runs_folder(pipeline(tmp_path)))
     assert [item.exit_code for item in runs] == [code]
     assert [event.event for _, event in read_events(runs[0].folder)] == ["described", "run_stopped"]
+
+
+def test_the_webhook_is_told_what_ended_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    came = threading.Event()
+
+    def send(address: str, body: bytes) -> None:
+        texts.append(f"{address} {json.loads(body)['text']}")
+        came.set()
+
+    monkeypatch.setattr(live_run, "Webhook", partial(Webhook, send=send))
+    watched = pipeline(tmp_path, alerts_to="http://127.0.0.1:1")
+    failure = {"cause": "defect", "reason": "division by zero", "fix": ""}
+
+    with LivePage(watched, ["funnel"], PageOptions(is_served=False)) as page:
+        page.feed.take(Event("query_failed", "funnel", failure))
+
+    assert came.wait(60)
+    assert texts == ["http://127.0.0.1:1 ecommerce.funnel: query failed: division by zero"]
 
 
 def test_a_run_that_told_its_end_tells_it_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Notify a webhook when alerts start and stop firing: with retries, in a separate thread, without blocking."""
+"""Notify a webhook of alerts that begin and end and of failed queries, in a separate thread, with retries."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ WAITS = (1.0, 5.0, 30.0, 120.0, 300.0)
 TIMEOUT = 10.0
 # Maximum number of queued messages. When it is full, new ones are dropped, because the oldest alerts matter most.
 WAITING = 200
+# The name of the message about a query that failed, and the text about an alert that was firing at the end.
+FAILED = "query failed"
+ENDED = "the run ended while this alert was firing"
 
 
 def post(address: str, body: bytes) -> None:
@@ -39,13 +42,14 @@ def post(address: str, body: bytes) -> None:
 
 @dataclass
 class Webhook:
-    """An HTTP address that receives each change of an alert once."""
+    """An HTTP address that receives each change of an alert once, and each failure of a query."""
 
     address: str
     pipeline: str
     send: Callable[[str, bytes], None] = post
     waits: tuple[float, ...] = WAITS
-    _firing: set[tuple[str, str]] = field(default_factory=set)
+    _firing: dict[tuple[str, str], api_schema.Alert] = field(default_factory=dict)
+    _failed: set[str] = field(default_factory=set)
     _queue: queue.Queue[dict[str, Any] | None] = field(default_factory=lambda: queue.Queue(WAITING))
     _closed: threading.Event = field(default_factory=threading.Event)
 
@@ -57,27 +61,47 @@ class Webhook:
         self._thread = BackgroundThread("millstream-webhook", self._work)
         self._thread.start()
 
-    def take(self, alerts: list[api_schema.Alert]) -> None:
-        """Queue the alerts that have changed; returns at once."""
-        for alert in alerts:
+    def take(self, state: api_schema.Document) -> None:
+        """Queue the alerts that have changed and the queries that have failed; returns at once.
+
+        No alert fires for a query that has ended. Its alerts are not over, but stay open until `close`.
+        """
+        ended = {query["name"] for query in state["queries"] if query["state"] in ("stopped", "failed")}
+        for query in state["queries"]:
+            if query["state"] == "failed" and query["name"] not in self._failed:
+                self._failed.add(query["name"])
+                failure: api_schema.Alert = {
+                    "name": FAILED,
+                    "query": query["name"],
+                    "firing": True,
+                    "since": query["since"],
+                    "value": None,
+                    "text": query["why"],
+                }
+                self._enqueue(failure)
+        for alert in state["alerts"]:
             key = (alert["name"], alert["query"])
-            if alert["firing"] == (key in self._firing):
-                continue
-            (self._firing.add if alert["firing"] else self._firing.discard)(key)
-            text = f"{self.pipeline}.{alert['query']}: {alert['name']}: {alert['text']}"
-            message = {
-                "pipeline": self.pipeline,
-                **alert,
-                "text": text if alert["firing"] else f"over: {text}",
-            }
-            try:
-                self._queue.put_nowait(message)
-            except queue.Full:
-                _log.warning("an alert was dropped because too many are queued: %s", text)
+            if alert["firing"]:
+                if key not in self._firing:
+                    self._enqueue(alert)
+                self._firing[key] = alert
+            elif key in self._firing and alert["query"] not in ended:
+                del self._firing[key]
+                self._enqueue(alert, "over: ")
+
+    def _enqueue(self, alert: api_schema.Alert, prefix: str = "") -> None:
+        text = f"{prefix}{self.pipeline}.{alert['query']}: {alert['name']}: {alert['text']}"
+        try:
+            self._queue.put_nowait({"pipeline": self.pipeline, **alert, "text": text})
+        except queue.Full:
+            _log.warning("an alert was dropped because too many are queued: %s", text)
 
     def close(self) -> None:
-        """Send queued messages, as far as that is possible at once."""
+        """Close the alerts that are firing, and send queued messages, as far as that is possible at once."""
         self._closed.set()
+        while self._firing:
+            _, alert = self._firing.popitem()
+            self._enqueue({**alert, "firing": False, "text": ENDED})
         try:
             self._queue.put_nowait(None)
         except queue.Full:

@@ -75,7 +75,8 @@ class EventStream:
         """Spark's own metrics, while the session is open."""
         self.ended_by: int | None = None
         """The exit code of a run that ended before it could report it."""
-        self.on_alerts: Callable[[list[api_schema.Alert]], None] | None = None
+        self.on_state: Callable[[api_schema.Document], None] | None = None
+        """Receives the state every few seconds, and at the end."""
         self.actions: RunActions | None = None
         """Carries out what the page asks for; None if nothing may be asked."""
         self._log = log
@@ -194,22 +195,30 @@ class EventStream:
         self._ring.append(StreamEntry(self._place, entry["id"], json.dumps(entry, default=str)))
 
     def _work(self) -> None:
-        alerted = 0.0
+        reported = 0.0
         while True:
             try:
                 event = self._queue.get(timeout=1.0)
             except queue.Empty:
                 event = _NOTHING
             if event is None:
+                self._report()
                 return
             try:
                 if event is not _NOTHING:
                     self.fold(event)
-                if self.on_alerts is not None and time.monotonic() - alerted > BEAT:
-                    alerted = time.monotonic()
-                    self.on_alerts(self.document()["alerts"])
             except Exception:  # noqa: BLE001 - a failing event must not block those after it
                 _log.exception("the live page could not process event %s", event.event)
+            if time.monotonic() - reported > BEAT:
+                reported = time.monotonic()
+                self._report()
+
+    def _report(self) -> None:
+        try:
+            if self.on_state is not None:
+                self.on_state(self.document())
+        except Exception:  # noqa: BLE001 - alerts that fail must not end the page
+            _log.exception("the alerts could not be evaluated")
 
     def document(self) -> api_schema.Document:
         """Return the state. A state of the last half second is reused if nothing has happened since."""

@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from millstream.dashboard.export.alert_webhook import Webhook
+from millstream.dashboard.export.prometheus import EventCounters
+from millstream.dashboard.http import event_stream
+from millstream.dashboard.http.event_stream import EventStream
+from millstream.dashboard.state.alerts import Alarms
 from millstream.diagnostics.failure import InvalidInput
+from millstream.engine.events.event_bus import Event
+from unit.dashboard.conftest import START, at, batch, folded, started
 
 if TYPE_CHECKING:
-    from millstream.dashboard.state.api_schema import Alert
+    from millstream.dashboard.state.api_schema import Alert, Document
 
 ADDRESS = "https://hooks.example.com/S3CR3T"
 
@@ -48,12 +54,19 @@ def alert(*, firing: bool) -> Alert:
     }
 
 
+def state(*, firing: bool) -> Document:
+    """The part of a run's state that a webhook reads."""
+    return cast(
+        "Document", {"queries": [{"name": "funnel", "state": "running"}], "alerts": [alert(firing=firing)]}
+    )
+
+
 def test_the_begin_and_the_end_of_an_alert_are_told_once_each() -> None:
     duration = Taken(wanted=2)
     hook = Webhook(ADDRESS, "shop", send=duration)
 
     for firing in (False, True, True, True, False, False):
-        hook.take([alert(firing=firing)])
+        hook.take(state(firing=firing))
 
     assert duration.done.wait(60)
     hook.close()
@@ -66,7 +79,7 @@ def test_a_webhook_that_is_away_is_asked_again() -> None:
     duration = Taken(away=3)
     hook = Webhook(ADDRESS, "shop", send=duration, waits=(0.001, 0.001, 0.001))
 
-    hook.take([alert(firing=True)])
+    hook.take(state(firing=True))
 
     assert duration.done.wait(60)
     assert duration.tries == 4
@@ -80,7 +93,7 @@ def test_the_end_of_a_run_waits_for_no_webhook_and_logs_no_address(caplog: pytes
         raise TimeoutError(f"{address} {len(body)}")
 
     hook = Webhook(ADDRESS, "shop", send=away, waits=(3600.0,))
-    hook.take([alert(firing=True)])
+    hook.take(state(firing=True))
     assert event.wait(60)
 
     hook.close()
@@ -112,8 +125,8 @@ def test_after_an_answer_that_is_not_http_the_next_alert_is_told() -> None:
         threading.Thread(target=serve, daemon=True).start()
         hook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "shop", waits=())
 
-        hook.take([alert(firing=True)])
-        hook.take([alert(firing=False)])
+        hook.take(state(firing=True))
+        hook.take(state(firing=False))
 
         assert both.wait(60)
         hook.close()
@@ -125,8 +138,8 @@ def test_an_address_that_cannot_be_asked_ends_no_thread_and_is_printed_nowhere(
 ) -> None:
     hook = Webhook("http://127.0.0.1:1/S3CR3T with a space", "shop")
 
-    hook.take([alert(firing=True)])
-    hook.take([alert(firing=False)])
+    hook.take(state(firing=True))
+    hook.take(state(firing=False))
     hook.close()
 
     out, err = capfd.readouterr()
@@ -135,3 +148,71 @@ def test_an_address_that_cannot_be_asked_ends_no_thread_and_is_printed_nowhere(
         "InvalidURL",
     ]
     assert "S3CR3T" not in caplog.text + out + err
+
+
+FRESHNESS = "shop.funnel: freshness > 30 seconds:"
+ENDED = "the run ended while this alert was firing"
+FAILURE = Event(
+    "query_failed", "funnel", {"cause": "defect", "reason": "division by zero", "fix": ""}, at(58)
+)
+
+
+def collect_messages(*events: Event, messages: int) -> list[tuple[object, object]]:
+    """The messages about a run with these events that has an alert for events older than 30 seconds."""
+    taken = Taken(wanted=messages)
+    run = folded(started())
+    run.alarms = Alarms.of(["freshness > 30 seconds"])
+    feed = EventStream(run, counts=EventCounters(), clock=lambda: START + 60)
+    hook = Webhook(ADDRESS, "shop", send=taken)
+    feed.on_state = hook.take
+    feed.start()
+    for event in events:
+        feed.take(event)
+    feed.close()
+    hook.close()
+    assert taken.done.wait(60)
+    return [(item["firing"], item["text"]) for item in taken.told]
+
+
+def test_a_query_that_fails_ends_no_alert_and_is_told_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_stream, "BEAT", -1.0)
+
+    assert collect_messages(batch(0, 6, newest=at(5)), FAILURE, messages=3) == [
+        (True, f"{FRESHNESS} the newest event is 55 s old"),
+        (True, "shop.funnel: query failed: division by zero"),
+        (False, f"{FRESHNESS} {ENDED}"),
+    ]
+
+
+def test_an_alert_that_fires_when_its_query_stops_is_closed_with_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_stream, "BEAT", -1.0)
+    stopped = Event("query_stopped", "funnel", {"reason": "asked to end"}, at(58))
+
+    assert collect_messages(batch(0, 6, newest=at(5)), stopped, messages=2) == [
+        (True, f"{FRESHNESS} the newest event is 55 s old"),
+        (False, f"{FRESHNESS} {ENDED}"),
+    ]
+
+
+def test_what_happens_between_the_last_look_and_the_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "BEAT", float("inf"))
+
+    assert collect_messages(batch(0, 6, newest=at(50)), FAILURE, messages=1) == [
+        (True, "shop.funnel: query failed: division by zero")
+    ]
+
+
+def test_an_alert_that_is_over_before_the_end_is_not_closed_again() -> None:
+    taken = Taken(wanted=2)
+    hook = Webhook(ADDRESS, "shop", send=taken)
+
+    hook.take(state(firing=True))
+    hook.take(state(firing=False))
+    hook.close()
+
+    assert taken.done.wait(60)
+    assert [str(item["text"]).partition(":")[0] for item in taken.told] == ["shop.funnel", "over"]
