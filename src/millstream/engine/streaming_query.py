@@ -127,6 +127,10 @@ class RunningQuery:
                 if writer.skips_empty:
                     empty_batches.begin(checkpoint.folder, key, 0 if committed is None else committed + 1)
             self._record(checkpoint, query_id, source_origins)
+            # Before the first batch or the background thread can deliver one of them.
+            for writer in writers.values():
+                if isinstance(writer, SpoolingWriter):
+                    writer.report_spooled()
             self.handle = self._start(checkpoint)
         except BaseException:
             self.delivery.close()

@@ -37,6 +37,7 @@ _LOGGED = {
     "query_failed",
     "dead_letter",
     "set_aside",
+    "still_spooled",
     "delivered_later",
     "adopted",
     "warning",

@@ -98,7 +98,7 @@ METRICS = (
         "millstream_batches_waiting",
         "gauge",
         (*_QUERY, "sink"),
-        "Spooled batches that wait for their sink; absent if there are none.",
+        "Spooled batches that wait for their sink, also those of earlier runs; absent if there are none.",
     ),
     Metric(
         "millstream_alert_firing",

@@ -1,21 +1,25 @@
-"""Count the dead letters and spooled batches of a run."""
+"""Count the dead letters of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from millstream.dashboard.state import timestamps
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from millstream.dashboard.state import api_schema
+    from millstream.dashboard.state.query_state import QueryState
     from millstream.engine.events.event_bus import Event
 
 
 @dataclass
 class DeadLetterCounts:
-    """Dead letters by query, source and reason, and spooled batches by query and sink."""
+    """Dead letters by query, source and reason."""
 
     reasons: dict[tuple[str, str, str], api_schema.Reason] = field(default_factory=dict)
-    waiting: dict[tuple[str, str], api_schema.SetAside] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
         """Count one event; ignore events of other kinds."""
@@ -28,21 +32,6 @@ class DeadLetterCounts:
                 ]
                 for entry in reasons:
                     self._add(event, entry["source"], entry["reason"], entry["records"] or 0)
-            case "set_aside":
-                entry_before = self.waiting.get((event.query, data["sink"]))
-                self.waiting[event.query, data["sink"]] = {
-                    "query": event.query,
-                    "sink": data["sink"],
-                    "batches": (entry_before["batches"] if entry_before else 0) + 1,
-                    "reason": data["reason"],
-                    "since": entry_before["since"] if entry_before else event.at,
-                }
-            case "delivered_later":
-                entry_before = self.waiting.get((event.query, data["sink"]))
-                if entry_before is not None:
-                    entry_before["batches"] -= 1
-                    if entry_before["batches"] <= 0:
-                        del self.waiting[event.query, data["sink"]]
 
     def _add(self, event: Event, source: str, reason: str, records: int) -> None:
         key = (event.query, source, reason)
@@ -55,11 +44,21 @@ class DeadLetterCounts:
             "last": event.at,
         }
 
-    def as_json(self) -> api_schema.Letters:
-        """Convert to the page's JSON, most frequent reason first."""
+    def as_json(self, queries: Iterable[QueryState]) -> api_schema.Letters:
+        """Convert to the page's JSON, most frequent reason first, with the batches that wait for sinks of queries."""
         reasons = sorted(self.reasons.values(), key=lambda entry: -entry["records"])
         return {
             "records": sum(entry["records"] for entry in reasons),
             "reasons": [entry.copy() for entry in reasons],
-            "set_aside": [entry.copy() for entry in self.waiting.values()],
+            "set_aside": [
+                {
+                    "query": query.name,
+                    "sink": sink,
+                    "batches": spool.batches,
+                    "reason": spool.reason,
+                    "since": timestamps.format_timestamp(spool.since),
+                }
+                for query in queries
+                for sink, spool in query.spooled.items()
+            ],
         }

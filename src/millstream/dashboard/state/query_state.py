@@ -126,14 +126,8 @@ class QueryState:
             case "going_on":
                 self._progress(at)
                 self.become("running", at)
-            case "set_aside":
-                spool = self.spooled.setdefault(data["sink"], Spool(0, at, data["reason"]))
-                spool.batches, spool.reason = spool.batches + 1, data["reason"]
-            case "delivered_later":
-                if (spooled := self.spooled.get(data["sink"])) is not None:
-                    spooled.batches -= 1
-                    if spooled.batches <= 0:
-                        del self.spooled[data["sink"]]
+            case "set_aside" | "still_spooled" | "delivered_later":
+                self._spool(event.event, data, at)
             case "retry":
                 self._begin(at)
                 self.running = None
@@ -145,6 +139,20 @@ class QueryState:
             case "query_stopped":
                 self._stand_still()
                 self.become("stopped", at, data.get("reason", ""))
+
+    def _spool(self, event: str, data: dict[str, Any], at: float) -> None:
+        """Record how many batches wait for a sink."""
+        before, batches = self.spooled.get(data["sink"]), data.get("batches")
+        if batches is None:
+            # An event of an earlier version, or one at which the spool could not be listed.
+            batches = (before.batches if before else 0) + (-1 if event == "delivered_later" else 1)
+        if batches <= 0:
+            self.spooled.pop(data["sink"], None)
+        elif event != "delivered_later":
+            since = before.since if before else timestamps.parse_or_none(data.get("since")) or at
+            self.spooled[data["sink"]] = Spool(batches, since, data["reason"])
+        elif before is not None:
+            before.batches = batches
 
     def _begin(self, at: float) -> None:
         """Record a start, or its failure. Only the first one of a run counts as progress."""

@@ -49,6 +49,7 @@ _LEVELS: dict[str, api_schema.Level] = {
     "warning": "warn",
     "dead_letter": "warn",
     "set_aside": "warn",
+    "still_spooled": "warn",
     "gap": "warn",
     "query_stopped": "off",
     "stopping": "off",
@@ -266,7 +267,7 @@ class RunState:
                     is_read_lately=state.is_read_lately(now),
                 )
             ],
-            "letters": self.letters.as_json(),
+            "letters": self.letters.as_json(self.queries.values()),
             "log": list(self.log),
             "findings": self.findings,
             "guarantees": self.guarantees,

@@ -120,6 +120,10 @@ class BatchSpool:
         """Return whether any batch is spooled here."""
         return self.folder.is_dir() and any(path.name.isdigit() for path in self.folder.iterdir())
 
+    def count(self) -> int:
+        """Return the number of batches that are spooled here."""
+        return sum(path.name.isdigit() for path in self.folder.iterdir()) if self.folder.is_dir() else 0
+
     def spool(self, frame: DataFrame, batch: int, reason: str, metadata: BatchMetadata = UNTOLD) -> None:
         """Spool a batch once, all of it or nothing. Raises errors of running the batch and of the disk.
 

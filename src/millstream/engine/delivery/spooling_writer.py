@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.lock import require_lease, require_owner
 from millstream.connectors.api.writer import Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.diagnostics.failure import CheckpointMismatch
+from millstream.engine.events.event_bus import format_time
 from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.spark import internals
 
@@ -188,6 +190,12 @@ class SpoolingWriter(Writer):
         first = self._spool.oldest()
         return first is None or first.batch > 0
 
+    def report_spooled(self) -> None:
+        """Emit an event if batches are spooled at the start of the query."""
+        if (first := self._spool.oldest()) is not None:
+            since = format_time(first.at)
+            self._emit("still_spooled", batches=self._spool.count(), reason=first.reason, since=since)
+
     def probe(self) -> None:
         """Probe the sink if batches are spooled and the next probe is due. Raises an error that ends the query."""
         if self._columns is not None or not self._spool.has_batches() or time.monotonic() < self._probe_at:
@@ -266,7 +274,7 @@ class SpoolingWriter(Writer):
     def _deliver_later(self, waiting: SpooledBatch, spark: SparkSession) -> None:
         """Deliver a spooled batch and emit an event."""
         self.deliver(waiting, spark)
-        self._emit("delivered_later", batch=waiting.batch)
+        self._emit("delivered_later", batch=waiting.batch, batches=self._count_spooled())
 
     def _defer(self, frame: DataFrame, batch_id: int, reason: str, failure: Exception | None) -> WriteResult:
         """Spool a batch. If that fails too, the batch itself cannot run or the spool cannot be written."""
@@ -276,7 +284,7 @@ class SpoolingWriter(Writer):
             # Raise any error, with the sink's refusal as its cause.
             raise error from failure
         hit_failpoint("aside.kept")
-        self._emit("set_aside", batch=batch_id, reason=reason)
+        self._emit("set_aside", batch=batch_id, reason=reason, batches=self._count_spooled())
         return WriteResult(is_spooled=True)
 
     def _write(self, frame: DataFrame, batch_id: int) -> WriteResult:
@@ -344,6 +352,12 @@ class SpoolingWriter(Writer):
         self._failures += 1
         self._probe_at = time.monotonic() + min(FIRST_PROBE * 2.0 ** (self._failures - 1), LAST_PROBE)
         return failure.cause, failure.message
+
+    def _count_spooled(self) -> int | None:
+        """Return the number of spooled batches, or None if they cannot be listed, which must not fail a batch."""
+        with suppress(OSError):
+            return self._spool.count()
+        return None
 
     def _emit(self, event: str, **data: object) -> None:
         if self._events is not None:

@@ -24,7 +24,12 @@ REPORT = "the run continues; report this message to the millstream project"
 
 def now() -> str:
     """Return the time as ISO-8601 in UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return format_time(datetime.now(UTC))
+
+
+def format_time(moment: datetime) -> str:
+    """Format a time in UTC as ISO-8601, to the millisecond."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,8 @@ class Event:
     """Something that happened to a query, or to the run when `query` is empty.
 
     `event` is one of phase, run_started, plan, query_started, batch_started, batch_written, batch_committed,
-    dead_letter, set_aside, delivered_later, gap, adopted, warning, waiting, going_on, idle, retry, query_failed,
-    query_stopped, stopping, run_stopped.
+    dead_letter, set_aside, still_spooled, delivered_later, gap, adopted, warning, waiting, going_on, idle, retry,
+    query_failed, query_stopped, stopping, run_stopped.
     """
 
     event: str

@@ -53,6 +53,9 @@ def format_event(event: Event) -> str | None:
             )
         case "set_aside":
             return f"{query}: batch {data['batch']} spooled for {data['sink']}: {data['reason']}"
+        case "still_spooled":
+            verb = "batch waits" if data["batches"] == 1 else "batches wait"
+            return f"{query}: {data['batches']:,} {verb} for {data['sink']} since {data['since']}: {data['reason']}"
         case "delivered_later":
             return f"{query}: spooled batch {data['batch']} delivered to {data['sink']}"
         case "adopted":

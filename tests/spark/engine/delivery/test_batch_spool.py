@@ -124,6 +124,8 @@ def test_a_run_delivers_what_waits_in_order_before_the_batch_at_hand(project: Pr
 
     project.run(pipeline(project))
 
+    assert [event.data["batches"] for event in project.list_events("still_spooled")] == [2]
+    assert [event.data["batches"] for event in project.list_events("delivered_later")] == [1, 0]
     assert project.list_events("warning") == []
     assert down.written == [0, 1, 2]
     assert ids(project) == ["a", "b", "c"]

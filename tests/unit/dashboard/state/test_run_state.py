@@ -116,6 +116,31 @@ def test_batches_set_aside_are_counted_until_they_are_delivered() -> None:
     assert none == []
 
 
+def test_batches_of_an_earlier_run_wait_until_they_are_delivered() -> None:
+    sink = {"sink": "postgres t"}
+    waiting = {**sink, "batches": 3, "reason": "refused", "since": at(-600)}
+    earlier = Event("still_spooled", "funnel", waiting, at(1))
+    idle = Event("idle", "funnel", {}, at(11))
+    aside = Event("set_aside", "funnel", {**sink, "batch": 8, "reason": "away", "batches": 4}, at(12))
+    later = [
+        Event("delivered_later", "funnel", {**sink, "batch": 7 - left, "batches": left}, at(20 - left))
+        for left in (3, 2, 1, 0)
+    ]
+
+    def look(*events: Event) -> tuple[object, ...]:
+        state = folded(earlier, started(), idle, *events).document(START + 21)
+        (query,) = state["queries"]
+        counts = [(entry["batches"], entry["since"]) for entry in state["letters"]["set_aside"]]
+        return query["state"], query["why"], *counts
+
+    assert look() == ("spooling", "3 batches wait for postgres t: refused", (3, at(-600)))
+    assert look(aside) == ("spooling", "4 batches wait for postgres t: away", (4, at(-600)))
+    assert look(aside, *later[:2]) == ("spooling", "2 batches wait for postgres t: away", (2, at(-600)))
+    assert look(aside, *later) == ("idle", "")
+    # A number replaces what was counted before it.
+    assert look(later[1])[2:] == ((2, at(-600)),)
+
+
 def test_figures_that_come_after_the_end_are_taken_and_the_end_stands() -> None:
     stopped = Event("query_stopped", "funnel", {"reason": "asked to end"}, at(7))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, Ledger
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.diagnostics.failure import CheckpointMismatch, Outage
 from millstream.engine.delivery import spooling_writer
-from millstream.engine.delivery.batch_spool import BatchSpool
+from millstream.engine.delivery.batch_spool import BatchSpool, SpooledBatch
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
 from millstream.spec.output_mode import OutputMode
 
@@ -177,6 +178,45 @@ def test_two_batches_that_wait_are_delivered_before_one_that_comes_though_no_tim
     result = writer.write(frame, 4)
 
     assert (result.is_spooled, written, spool.numbers()) == (True, [1, 2], [3, 4])
+
+
+class Told:
+    """Events with their data."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, Any]]] = []
+
+    def emit(self, event: str, _: str, **data: Any) -> None:
+        self.events.append((event, data))
+
+
+def test_each_event_of_a_spool_says_how_many_batches_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "copy" / "3f0c" / "delta%3Aout"
+    for batch in (1, 2, 3):
+        set_aside(folder, batch)
+    monkeypatch.setattr(SpooledBatch, "rows", lambda *_: SimpleNamespace(schema=[]))
+    monkeypatch.setattr(BatchSpool, "spool", lambda spool, _, batch, *__: set_aside(spool.folder, batch))
+    messages: Any = Told()
+    frame: Any = SimpleNamespace(schema=[])
+    writer = SpoolingWriter(IDENTITY, lambda: Taking([]), BatchSpool(folder), messages)
+
+    writer.report_spooled()
+    writer.write(frame, 4)
+    writer._session = frame
+    writer.open(frame, frame.schema)
+    writer.deliver_spooled(threading.Event())
+    writer.report_spooled()
+
+    assert messages.events[0] == (
+        "still_spooled",
+        {"sink": "delta:out", "batches": 3, "reason": "away", "since": "2026-01-01T00:00:00.000Z"},
+    )
+    assert [(event, data.get("batch"), data["batches"]) for event, data in messages.events[1:]] == [
+        ("set_aside", 4, 4),
+        *[("delivered_later", batch, 4 - batch) for batch in (1, 2, 3, 4)],
+    ]
 
 
 class Database:
