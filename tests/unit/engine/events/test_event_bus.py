@@ -44,6 +44,51 @@ def test_a_handler_whose_output_nobody_reads_holds_no_other_up(monkeypatch: pyte
     read.set()
 
 
+def test_a_handler_that_hangs_misses_events_once_too_many_wait_and_is_told_how_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_bus, "WAITING", 500)
+    hung, go_on, was_warned = threading.Event(), threading.Event(), threading.Event()
+    came = threading.Semaphore(0)
+    shown: list[str] = []
+    alerts: list[str] = []
+    warnings: list[dict[str, object]] = []
+
+    def show(event: Event) -> None:
+        hung.set()
+        go_on.wait(PATIENCE)
+        shown.append(event.event)
+
+    def alert(event: Event) -> None:
+        if event.event == "warning":
+            warnings.append(event.data)
+            was_warned.set()
+            return
+        alerts.append(event.event)
+        came.release()
+
+    bus = EventBus()
+    bus.listen(show)
+    bus.listen(alert)
+    bus.emit("first")
+    assert hung.wait(PATIENCE)
+    for number in range(1500):
+        # One by one, because a burst would also fill the queue of a handler that does not hang.
+        assert came.acquire(timeout=PATIENCE)
+        bus.emit(f"event {number}")
+
+    assert came.acquire(timeout=PATIENCE)
+    (listener, other) = bus._listeners
+    assert (listener.waiting.qsize(), listener.lost, other.lost) == (500, 1000, 0)
+    assert warnings == []
+    go_on.set()
+    assert was_warned.wait(PATIENCE)
+    bus.close()
+    assert [warning["lost"] for warning in warnings] == [1000]
+    assert shown == ["first", *(f"event {number}" for number in range(500)), "warning"]
+    assert alerts == ["first", *(f"event {number}" for number in range(1500))]
+
+
 def test_the_end_waits_for_the_last_event_of_each_handler() -> None:
     taken: list[list[str]] = [[], []]
     bus = EventBus()
