@@ -132,6 +132,14 @@ def test_the_dashboard_and_the_rules_ask_for_names_that_are_exported() -> None:
     assert names - series_names() == set()
 
 
+def test_the_rules_and_the_page_on_monitoring_name_the_same_job() -> None:
+    page = (MONITORING.parent / "docs/how-to/monitor.md").read_text()
+
+    jobs = re.findall(r'up\{job="(\w+)"\} == 0', (MONITORING / "alerts.yml").read_text())
+
+    assert jobs == re.findall(r"job_name: (\w+)", page) == ["millstream"]
+
+
 def test_sparks_own_figures_stand_beside_those_of_the_run(feed: EventStream) -> None:
     reference = {
         "jvm.heap.used": 1000.0,
