@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -267,8 +268,7 @@ def start(
             def watch(supervisor: Supervisor) -> None:
                 ending.watch(supervisor)
                 supervisor.locate_sql = partial(_locate_sql, loaded)
-                # As the first Ctrl-C does, in the main thread.
-                page.offer_actions(lambda: signal.raise_signal(signal.SIGTERM), supervisor.restart)
+                page.offer_actions(ending.request, supervisor.restart)
 
             succeeded = run_pipeline(
                 spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=watch
@@ -296,6 +296,7 @@ class _Ending:
     def __init__(self) -> None:
         self._supervisor: Supervisor | None = None
         self._signals = 0
+        self._request = threading.Lock()
         self._before: Mapping[int, Any] = {}
 
     @property
@@ -318,6 +319,15 @@ class _Ending:
         self._supervisor = supervisor
         for _ in range(self._signals):
             supervisor.end()
+
+    def request(self) -> None:
+        """Ask for a graceful end, as the first Ctrl-C does, in the main thread. Called from other threads.
+
+        Does nothing if an end has been requested: only a second signal makes the end immediate.
+        """
+        # Never released, because the main thread may not have handled the signal yet.
+        if not self.is_requested and self._request.acquire(blocking=False):
+            signal.raise_signal(signal.SIGTERM)
 
     def __enter__(self) -> _Ending:
         self._before = handle_ending(self._take)
