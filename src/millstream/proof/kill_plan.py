@@ -16,6 +16,7 @@ RANDOM = "a random moment"
 STARTING = "a random moment of the start"
 # Failpoints that every pipeline passes; its sinks add more.
 COMMON = ("batch.begun", "batch.delivered")
+LETTERS = "letters.kept"
 # Seconds in which a driver with a session opens its writers and starts its queries, and in which these deliver a
 # batch or two. They are short, because a kill costs the driver's lifetime before it.
 _START, _RUN = 4.0, 3.0
@@ -56,10 +57,11 @@ class KillTarget:
 
 
 def list_failpoints(pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the failpoints that this pipeline passes in every batch, in their order."""
+    """Return the failpoints that this pipeline passes in every batch, or may pass, in their order."""
     sinks = [entry.sink for query in pipeline.queries.values() for entry in query.to]
     sink_points = dict.fromkeys(point for sink in sinks for point in sink.failpoints())
-    return (COMMON[0], *sink_points, COMMON[1])
+    has_letters = any(map(pipeline.may_write_dead_letters, (*pipeline.sources, *pipeline.views)))
+    return (COMMON[0], *sink_points, *(LETTERS,) * has_letters, COMMON[1])
 
 
 def plan_kills(pipeline: Pipeline, kills: int, seed: int, only: str | None = None) -> Iterator[KillTarget]:

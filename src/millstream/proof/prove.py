@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.engine.batch.dead_letter_comparison import compare_dead_letters
 from millstream.engine.batch.sink_comparison import compare_sink
 from millstream.engine.sink_keys import sink_keys
 from millstream.proof.batch_result import compute_batch_results
@@ -99,17 +100,18 @@ def _with_original_names(counts: Counter[str], copy: SandboxCopy) -> Counter[str
 
 
 def judge_sinks(copy: SandboxCopy, log: Path) -> list[Verdict]:
-    """Compare each sink of the copy with a batch run over the entire input."""
+    """Compare each sink of the copy, and its dead letters, with a batch run over the entire input."""
     pipeline = copy.pipeline
     spark = open_session(f"{pipeline.name}-answer", dict(pipeline.spark), log)
     try:
         before = compute_batch_results(spark, pipeline, closed=False)
         after = compute_batch_results(spark, pipeline, closed=True)
-        return [
+        sinks = [
             compare_sink(name, key, entry, query.output_mode, before[name], after[name])
             for name, query in pipeline.queries.items()
             for key, entry in zip(copy.names[name], query.to, strict=True)
         ]
+        return [*sinks, *compare_dead_letters(spark, pipeline)]
     finally:
         spark.stop()
         # Its log is in the proof's folder, which may be on a disk that will be unmounted.

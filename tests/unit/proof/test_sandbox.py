@@ -9,6 +9,7 @@ import pytest
 
 from millstream.connectors.api.values.sandbox import Sandbox
 from millstream.diagnostics.failure import InvalidInput
+from millstream.pipeline.model import OnMalformed
 from millstream.pipeline.spec_file import load_text
 from millstream.proof.kill_plan import RANDOM, STARTING, list_failpoints, plan_kills
 from millstream.proof.sandbox import copy_to_sandbox
@@ -112,6 +113,15 @@ def test_each_point_of_each_sink_is_aimed_at(pipeline: Pipeline) -> None:
     chosen = {aim.point for aim in plan_kills(copy, 40, seed=1)}
 
     assert chosen == {*list_failpoints(copy), RANDOM, STARTING}
+
+
+def test_a_run_is_killed_after_its_dead_letters_if_it_may_write_some(pipeline: Pipeline) -> None:
+    copy = copy_to_sandbox(pipeline, ["orders"], PLACE).pipeline
+    orders = copy.sources["orders"].model_copy(update={"on_malformed": OnMalformed.DEAD_LETTER})
+    with_letters = copy.model_copy(update={"sources": {"orders": orders}})
+
+    assert "letters.kept" not in list_failpoints(copy)
+    assert list_failpoints(with_letters)[-2:] == ("letters.kept", "batch.delivered")
 
 
 def test_the_same_seed_aims_at_the_same_points(pipeline: Pipeline) -> None:
