@@ -11,6 +11,7 @@ from millstream.analysis.query.plan_model import Aggregate, WindowKind
 from millstream.backfill.event_time import find_event_time_column
 from millstream.backfill.execute import backfill, require_possible
 from millstream.backfill.options import BackfillOptions, PastRows
+from millstream.backfill.targets import list_other_writers
 from millstream.checkpoint import former_checkpoint, metadata
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.remote.path import require_local
@@ -62,7 +63,7 @@ def find_conflict(pipeline: Pipeline, query: str, past: PastChoice) -> str:
     for entry in pipeline.queries[query].to:
         sink = entry.sink
         conflict = (
-            _explain_unreplaceable(sink, mode)
+            _explain_unreplaceable(pipeline, query, sink)
             if past is PastChoice.BACKFILL
             else sink.adoption_conflict(mode)
         )
@@ -79,11 +80,14 @@ def find_conflict(pipeline: Pipeline, query: str, past: PastChoice) -> str:
     return ""
 
 
-def _explain_unreplaceable(sink: Sink, mode: OutputMode) -> str:
+def _explain_unreplaceable(pipeline: Pipeline, query: str, sink: Sink) -> str:
+    mode = pipeline.queries[query].output_mode
     if not sink.stores_rows or mode is OutputMode.COMPLETE:
         return ""
     if conflict := sink.backfill_conflict(mode):
         return conflict
+    if others := list_other_writers(pipeline, query, sink):
+        return f"query '{others[0]}' also writes it, and the rows of that query would be deleted"
     return "" if sink.replacing_range(EventTimeRange()) is not None else "its rows cannot be replaced"
 
 

@@ -61,11 +61,18 @@ def select_targets(
         )
     for target in selected:
         if not options.compare:
-            _require_writable(target, options, time_range)
+            _require_writable(pipeline, target, options, time_range)
     return selected
 
 
-def _require_writable(target: BackfillTarget, options: BackfillOptions, time_range: EventTimeRange) -> None:
+def list_other_writers(pipeline: Pipeline, query: str, sink: Sink) -> list[str]:
+    """Return the other queries that write the target of a sink. A replacement would delete their rows."""
+    return [name for name in pipeline.writers_of(sink.writes_to()) if name != query]
+
+
+def _require_writable(
+    pipeline: Pipeline, target: BackfillTarget, options: BackfillOptions, time_range: EventTimeRange
+) -> None:
     """Raise `InvalidInput` for a sink that a backfill cannot write with these options."""
     sink, subject = target.sink, f"query '{target.query}': {target.sink.describe()}"
     fix = "choose another sink with --sink or another target with --into, or only compare: --compare"
@@ -80,6 +87,14 @@ def _require_writable(target: BackfillTarget, options: BackfillOptions, time_ran
             "--replace needs a range: without one, it would delete all rows whose input is no longer in the "
             "sources",
             "add --from and --to",
+        )
+    if others := list_other_writers(pipeline, target.query, sink):
+        raise InvalidInput(
+            f"{subject} cannot be replaced: query '{others[0]}' also writes it, and the rows of that query would "
+            f"be deleted",
+            "keep the rows: --past continue"
+            if options.past is not None
+            else "leave out --replace; missing rows are added without this option",
         )
     if sink.replacing_range(time_range) is None:
         raise InvalidInput(

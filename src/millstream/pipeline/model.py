@@ -317,6 +317,14 @@ class Pipeline(Spec):
         """Return the view or source that a query writes."""
         return self.queries[query].from_ or query
 
+    def writers_of(self, targets: frozenset[str]) -> list[str]:
+        """Return the queries that write one of these targets, which have the format of `Sink.writes_to`."""
+        return [
+            name
+            for name, query in self.queries.items()
+            if any(targets & entry.sink.writes_to() for entry in query.to)
+        ]
+
     def trigger(self, query: str) -> Trigger:
         """Return when a query's next batch starts."""
         return self.queries[query].trigger or self.defaults.trigger

@@ -129,6 +129,12 @@ class Shop(Project):
         )
 
 
+def share_table(spec: str) -> str:
+    """The spec, in which another query appends to the table of `copy`, its only sink."""
+    alone = spec.replace("[{delta: copy}, {parquet: files}]", "{delta: copy}")
+    return alone.replace("queries:\n", "queries:\n  other: {from: orders, to: {delta: copy}}\n")
+
+
 def order(id: str, at: str, amount: int = 1) -> dict[str, Any]:
     """One order on the first of January."""
     return {"id": id, "amount": amount, "at": f"2026-01-01T{at}Z"}

@@ -16,7 +16,7 @@ from millstream.diagnostics.failure import CheckpointError, InvalidInput, Millst
 from millstream.engine.events.event_bus import EventBus
 from millstream.engine.run import RunOptions, run_pipeline
 from millstream.spec.output_mode import OutputMode
-from spark.backfill.conftest import SPEC, figures, order
+from spark.backfill.conftest import SPEC, figures, order, share_table
 
 if TYPE_CHECKING:
     from millstream.backfill.report import BackfillReport
@@ -117,6 +117,24 @@ def test_rows_without_a_key_are_replaced_in_one_commit(streamed: Shop) -> None:
         ("d", 6),
         ("e", 7),
     ]
+
+
+def test_rows_of_another_query_in_the_same_table_are_not_replaced(shop: Shop) -> None:
+    shop.spec = share_table(SPEC)
+    shop.stream("copy", "other")
+
+    with pytest.raises(InvalidInput, match="cannot be replaced: query 'other' also writes it"):
+        shop.backfill("copy", start="2026-01-01", replace=True)
+    shop.delete("copy")
+    report = shop.backfill("copy", start="2026-01-01")
+
+    assert count_written(report) == (5, 0, 0)
+    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e"]
+
+
+def test_the_table_of_another_query_is_not_replaced(shop: Shop) -> None:
+    with pytest.raises(InvalidInput, match="query 'copy' also writes it"):
+        shop.backfill("closed", into="copy", start="2026-01-01", replace=True)
 
 
 def test_replace_needs_a_range(shop: Shop) -> None:

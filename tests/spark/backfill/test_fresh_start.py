@@ -10,9 +10,9 @@ from millstream.backfill.fresh_start import PastChoice, find_conflict
 from millstream.checkpoint import former_checkpoint
 from millstream.checkpoint.folder import Checkpoint
 from millstream.connectors import failpoints
-from millstream.diagnostics.failure import CheckpointError, MillstreamError
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError
 from millstream.engine.recovery.checkpoint_check import check_checkpoints
-from spark.backfill.conftest import order
+from spark.backfill.conftest import order, share_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,6 +203,35 @@ def test_a_batch_that_is_not_finished_is_finished_first(changed: Shop) -> None:
 
     with pytest.raises(CheckpointError, match=f"batch {newest} .* is planned but not committed"):
         changed.renew("sums", PastChoice.BACKFILL)
+
+
+def test_a_table_that_another_query_also_writes_is_not_replaced(streamed: Shop) -> None:
+    streamed.spec = share_table(streamed.spec)
+    pipeline = streamed.loaded().pipeline
+    assert pipeline is not None
+
+    conflict = find_conflict(pipeline, "copy", PastChoice.BACKFILL)
+
+    assert conflict.endswith("query 'other' also writes it, and the rows of that query would be deleted")
+    assert find_conflict(pipeline, "copy", PastChoice.CONTINUE) == ""
+
+
+def test_a_replacement_that_was_interrupted_spares_a_table_that_another_query_also_writes(
+    streamed: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streamed.spec = streamed.spec.replace("[{delta: copy}, {parquet: files}]", "{delta: copy}")
+    monkeypatch.setenv(failpoints.VARIABLE, "renewal.replaced=raise")
+    monkeypatch.setattr(failpoints, "_counts", {})
+    with pytest.raises(MillstreamError, match="failed on purpose"):
+        streamed.renew("copy", PastChoice.BACKFILL)
+    monkeypatch.delenv(failpoints.VARIABLE)
+    streamed.spec = share_table(streamed.spec)
+
+    with pytest.raises(InvalidInput, match="query 'other' also writes it") as error:
+        streamed.finish("copy")
+
+    assert error.value.fix == "keep the rows: --past continue"
+    assert [row[0] for row in streamed.rows("copy")] == ["a", "b", "c", "d", "e"]
 
 
 def test_files_cannot_be_replaced_and_nothing_is_offered_that_would_double_rows(shop: Shop) -> None:

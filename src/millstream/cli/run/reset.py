@@ -143,8 +143,8 @@ def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
         for place in sorted(place for entry in pipeline.queries[name].to for place in entry.sink.writes_to()):
             if not Path(place).is_absolute():
                 continue
-            for other, query in pipeline.queries.items():
-                if other not in names and any(place in entry.sink.writes_to() for entry in query.to):
+            for other in pipeline.writers_of(frozenset({place})):
+                if other not in names:
                     raise CheckpointError(
                         f"--sinks cannot delete {_from_here(pipeline, Path(place))}: query '{other}' also writes it",
                         f"reset both: millstream reset {name} {other} --sinks; or leave --sinks out",
