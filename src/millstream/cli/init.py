@@ -16,6 +16,7 @@ from millstream.diagnostics.failure import InvalidInput
 DEFAULT = "starter"
 # Files that a run creates are not part of a project.
 _LEFT_BEHIND = (".millstream", "lake", "__pycache__", "spark-warehouse", ".env", ".ipynb_checkpoints")
+_GITIGNORE = Path(".gitignore")
 
 
 def examples_folder() -> Path:
@@ -33,15 +34,44 @@ def example_names() -> list[str]:
 
 
 def copy_example(name: str, into: Path) -> None:
-    """Copy an example's files. Raises `InvalidInput` if the name is unknown or the folder has a pipeline."""
+    """Copy an example's files, except for a `.gitignore` if the folder has one.
+
+    Raises `InvalidInput` if the name is unknown or another file exists already, before anything is copied.
+    """
     names = example_names()
     if name not in names:
         raise InvalidInput(f"there is no example '{name}'", f"the examples are {', '.join(names)}")
-    if (into / "pipeline.yml").exists():
-        raise InvalidInput(f"{into} already contains a pipeline.yml", "choose another folder")
-    shutil.copytree(
-        examples_folder() / name, into, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*_LEFT_BEHIND)
-    )
+    example = examples_folder() / name
+    files = [
+        path.relative_to(example)
+        for path in sorted(example.rglob("*"))
+        if path.is_file() and not set(path.relative_to(example).parts) & set(_LEFT_BEHIND)
+    ]
+    missing_lines: list[str] = []
+    if _GITIGNORE in files and (into / _GITIGNORE).is_file():
+        # A repository usually has one.
+        files.remove(_GITIGNORE)
+        missing_lines = _list_missing_lines(into / _GITIGNORE, example / _GITIGNORE)
+    if existing := next(filter(None, (_find_existing(into / file) for file in files)), None):
+        raise InvalidInput(f"{existing} exists already, and init changes no file", "choose another folder")
+    for file in files:
+        (into / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(example / file, into / file)
+    if missing_lines:
+        print_hint(f"{into / _GITIGNORE} is not changed; add to it: {', '.join(missing_lines)}")
+
+
+def _find_existing(path: Path) -> Path | None:
+    """Return what prevents a file from being created: the path itself, or a file in the place of a folder."""
+    if path.exists() or path.is_symlink():
+        return path
+    return next((parent for parent in path.parents if parent.is_file()), None)
+
+
+def _list_missing_lines(file: Path, example: Path) -> list[str]:
+    """Return the lines that the example's file has and the file lacks."""
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line for line in example.read_text(encoding="utf-8").splitlines() if line not in lines]
 
 
 def name_project(folder: Path, example: str) -> None:

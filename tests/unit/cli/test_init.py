@@ -29,9 +29,51 @@ def test_a_copied_example_is_right_as_it_is(name: str, tmp_path: Path) -> None:
 def test_a_folder_with_a_pipeline_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pipeline.yml").write_text("name: mine\n")
 
-    with pytest.raises(InvalidInput, match="already contains a pipeline"):
+    with pytest.raises(InvalidInput, match=r"pipeline\.yml exists already, and init changes no file"):
         copy_example("starter", tmp_path)
     assert (tmp_path / "pipeline.yml").read_text() == "name: mine\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["pipeline.yml"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "transforms.py", "tests/readings.yml", "tests"])
+def test_a_file_that_exists_is_named_and_nothing_is_copied(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine\n")
+
+    with pytest.raises(InvalidInput, match=rf"{name} exists already, and init changes no file"):
+        copy_example("sensors", tmp_path)
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+    assert file.read_text() == "mine\n"
+
+
+def test_a_link_to_a_file_that_is_missing_is_not_written_through(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "README.md").symlink_to(tmp_path / "elsewhere.md")
+
+    with pytest.raises(InvalidInput, match=r"README\.md exists already"):
+        copy_example("starter", folder)
+
+    assert not (tmp_path / "elsewhere.md").exists()
+
+
+def test_the_gitignore_of_a_repository_stays_and_what_it_lacks_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("mine", "*.log\n"), ("complete", "lake/\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".gitignore").write_text(text)
+
+        assert run_command(["init", str(tmp_path / name)]) == 0
+
+        assert (tmp_path / name / ".gitignore").read_text() == text
+        assert (tmp_path / name / "pipeline.yml").is_file()
+    hint = f"{tmp_path / 'mine' / '.gitignore'} is not changed; add to it: lake/"
+    error = capsys.readouterr().err
+    assert hint in error
+    assert error.count("is not changed") == 1
 
 
 def test_an_unknown_example_is_answered_with_those_there_are(tmp_path: Path) -> None:
