@@ -95,6 +95,16 @@ def test_a_side_topic_is_filled_once(shop: Topic) -> None:
     assert (first.outcomes[0].added, report.outcomes[0].added, report.outcomes[0].stored) == (5, 0, 5)
 
 
+def test_times_are_compared_as_precisely_as_json_records_have_them(shop: Topic) -> None:
+    side = shop.broker.topic()
+    shop.broker.send(shop.topic, 0, '{"id": "x", "amount": 1, "at": "2026-01-01T12:05:00.123456Z"}')
+
+    first = shop.backfill("copy", sink="kafka", into=side)
+    report = shop.backfill("copy", sink="kafka", into=side)
+
+    assert (first.outcomes[0].added, report.outcomes[0].added, report.outcomes[0].stored) == (6, 0, 6)
+
+
 def test_a_range_whose_records_the_broker_has_deleted_is_refused_with_the_moment_that_is_whole(
     shop: Topic,
 ) -> None:

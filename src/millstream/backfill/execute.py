@@ -15,7 +15,7 @@ from millstream.backfill import event_time, inputs
 from millstream.backfill.failure import explain_failure
 from millstream.backfill.report import BackfillReport, SinkOutcome
 from millstream.backfill.sink_write import open_backfill_write
-from millstream.backfill.targets import select_targets
+from millstream.backfill.targets import list_other_writers, select_targets
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api.ddl import quote_name
@@ -26,7 +26,7 @@ from millstream.engine.batch.table_diff import DIFFERENT, KEPT, MISSING, SURPLUS
 from millstream.engine.delivery.undelivered import check_backfill, describe_batches, list_undelivered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -272,14 +272,40 @@ class _QueryBackfill:
                 return
             by_lower = {name.lower(): name for name in names}
             key = [by_lower.get(name.lower(), name) for name in target.row_key]
+            stored = target.sink.stored_values(schema)
+            _require_stored_times(target, expected, time_range, stored)
             comparison = find_differences(
-                _as_schema(rows, schema).where(time_range.sql()), expected, key, not_compared
+                _as_schema(rows, schema).where(time_range.sql()), expected, key, not_compared, stored
             )
             stack.callback(comparison.forget)
             self._record_counts(outcome, comparison)
+            self._require_known_rows(target, outcome)
             if write_rows and (outcome.added or outcome.changed or outcome.deleted):
                 self.say(f"{self.query}: writing {target.sink.describe()}")
                 write_rows(comparison.expected if self.options.replace else comparison.absent())
+
+    def _require_known_rows(self, target: BackfillTarget, outcome: SinkOutcome) -> None:
+        """Raise `InvalidInput` if a sink without a key has about as many rows as the result, but not one of its rows.
+
+        They are rows of another version of the query, or are not read as they were written; in the second case, each
+        backfill would add all rows again.
+        """
+        if target.row_key or self.options.compare or self.options.replace:
+            return
+        if not outcome.missing or outcome.missing < outcome.expected:
+            return
+        # A few rows may come from a query that is running, or from a person, in a table that has lost all others.
+        if outcome.stored * 2 < outcome.expected:
+            return
+        if list_other_writers(self.pipeline, self.query, target.sink):
+            # They may be rows of the other query.
+            return
+        raise InvalidInput(
+            f"query '{self.query}': none of the {outcome.stored} rows of {target.sink.describe()} is in the result, "
+            f"so all {outcome.missing} rows of the result would be added to them",
+            "see what differs with --compare; then replace the rows with --replace, or write to another target "
+            "with --into",
+        )
 
     def _record_counts(self, outcome: SinkOutcome, comparison: Differences) -> None:
         """Copy the counts of the comparison and of the rows to write into the outcome."""
@@ -291,6 +317,22 @@ class _QueryBackfill:
             return
         outcome.added, outcome.changed = outcome.missing, outcome.different
         outcome.deleted = outcome.surplus if self.options.replace else 0
+
+
+def _require_stored_times(
+    target: BackfillTarget, expected: DataFrame, time_range: EventTimeRange, stored: Mapping[str, str]
+) -> None:
+    """Raise `InvalidInput` if the sink stores a row of the range with a time outside of it."""
+    name = time_range.path[0] if time_range.path else ""
+    if name not in stored:
+        return
+    times = expected.select(F.expr(stored[name]).cast(expected.schema[name].dataType).alias(name))
+    if not times.where(f"NOT coalesce({time_range.sql()}, false)").isEmpty():
+        raise InvalidInput(
+            f"query '{target.query}': {target.sink.describe()} stores column '{name}' with less precision than this "
+            f"range needs",
+            "choose a range whose ends the sink can store, or leave out --from and --to",
+        )
 
 
 def _as_schema(rows: DataFrame, schema: StructType) -> DataFrame:

@@ -28,8 +28,9 @@ SELECT 1 AS id, 'a "quoted",
 text' AS text, '' AS empty, CAST(NULL AS STRING) AS nothing, true AS yes, CAST(2 AS TINYINT) AS tiny, 3L AS long,
 1.5D AS double, CAST('NaN' AS FLOAT) AS nan, 12.30BD AS money, DATE'2026-01-01' AS day, X'00FF' AS bytes,
 TIMESTAMP'2026-01-01 12:00:00.123456Z' AS at, TIMESTAMP_NTZ'2026-01-01 12:00:00' AS plain,
-array(1, NULL) AS many, named_struct('a', 1, 'b', 'x') AS inside
-UNION ALL SELECT 2, 'b', NULL, 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+array(1, NULL) AS many, named_struct('a', 1, 'b', 'x') AS inside,
+map('bb', array(map('dd', 1, 'c', 2)), 'a', NULL) AS counts
+UNION ALL SELECT 2, 'b', NULL, 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 """
 
 

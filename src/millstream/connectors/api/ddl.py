@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql.types import StructType
 
 NESTED = ("array", "map", "struct")
 
@@ -13,6 +16,25 @@ NESTED = ("array", "map", "struct")
 def quote_name(name: str) -> str:
     """Quote a name for SQL."""
     return f"`{name.replace('`', '``')}`"
+
+
+def quote_text(text: str) -> str:
+    """Quote a text for Spark SQL. JSON's escapes are valid in its string literals."""
+    return "'" + json.dumps(text)[1:-1].replace("'", "\\'") + "'"
+
+
+def options_argument(options: Mapping[str, str]) -> str:
+    """Return the options of a function of Spark SQL, such as `to_json`, as its last argument: `, map(…)`."""
+    texts = [quote_text(part) for pair in options.items() for part in pair]
+    return f", map({', '.join(texts)})" if texts else ""
+
+
+def parsed_values(form: str, text: str, columns: StructType, options: Mapping[str, str]) -> dict[str, str]:
+    """Return Spark SQL for the columns of a text in a form, `json` or `csv`. Needs a session."""
+    # Without any option, Spark would parse the text once for each column (`OptimizeCsvJsonExprs`).
+    options = {"mode": "PERMISSIVE", **options}
+    row = f"from_{form}({text}, {quote_text(columns.toDDL())}{options_argument(options)})"
+    return {name: f"{row}.{quote_name(name)}" for name in columns.fieldNames()}
 
 
 def instant_text_sql(column: str) -> str:

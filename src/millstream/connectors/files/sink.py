@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from millstream.connectors.api.ddl import NESTED, outer_type, type_names
+from millstream.connectors.api.ddl import (
+    NESTED,
+    options_argument,
+    outer_type,
+    parsed_values,
+    quote_name,
+    quote_text,
+    type_names,
+)
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.lineage_dataset import LineageDataset, dataset_of_folder
 from millstream.connectors.api.values.problem import Problem
@@ -48,6 +56,8 @@ class FilesSink(Sink):
     """Spark types that the format cannot store, even nested in a column's type."""
     preset: ClassVar[dict[str, str]] = {}
     """Default options of Spark's writer, unless `options` overrides them."""
+    reading: ClassVar[dict[str, str]] = {}
+    """Options with which Spark's reader reads each row that was written, unless `options` overrides them."""
 
     path: Location = Field(examples=["lake/purchases"])
     """Folder for the files; created by the first batch."""
@@ -218,9 +228,42 @@ class FilesSink(Sink):
 
     def _load(self, spark: SparkSession, schema: StructType) -> DataFrame:
         """Read the files as any reader of the folder would."""
-        options = {key: str(value) for key, value in self.options.items()}
-        reader = spark.read.format(self.form).schema(schema).options(**options, **internals.PLAIN_PATHS)
-        return reader.load(str(self.path))
+        options = self.reader_options | internals.PLAIN_PATHS
+        return spark.read.format(self.form).schema(schema).options(**options).load(str(self.path))
+
+    @property
+    def writer_options(self) -> dict[str, str]:
+        """The options of Spark's writer."""
+        return self.preset | self._text_options
+
+    @property
+    def reader_options(self) -> dict[str, str]:
+        """The options of Spark's reader."""
+        return self.reading | self._text_options
+
+    @property
+    def _text_options(self) -> dict[str, str]:
+        return {
+            key: str(value).lower() if isinstance(value, bool) else str(value)
+            for key, value in self.options.items()
+        }
+
+    def stored_values(self, schema: StructType) -> dict[str, str]:
+        """Convert to the format and back; in the name of a folder, an empty text is NULL."""
+        body = type(schema)([field for field in schema.fields if field.name not in self.partition_by])
+        return self._stored_in_files(body) | {
+            field.name: f"nullif({quote_name(field.name)}, '')"
+            for field in schema.fields
+            if field.name in self.partition_by and field.dataType.typeName() == "string"
+        }
+
+    def _stored_in_files(self, body: StructType) -> dict[str, str]:
+        """Convert to JSON or CSV and back: by default, times have milliseconds. Other formats store what they get."""
+        if self.form not in ("json", "csv"):
+            return {}
+        columns = ", ".join(map(quote_name, body.fieldNames()))
+        text = f"to_{self.form}(struct({columns}){options_argument(self.writer_options)})"
+        return parsed_values(self.form, text, body, self.reader_options)
 
     def into(self, name: str) -> Sink | None:
         """Write to another folder: a path as in the spec, next to this one for a plain name."""
@@ -299,6 +342,8 @@ class CsvSink(FilesSink):
     codecs = _TEXT_CODECS
     # By default, Spark's CSV writer trims every text.
     preset = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+    # Texts with line breaks are in quotes. By default, Spark's reader takes each line for a row.
+    reading = {"multiLine": "true", "lineSep": "\n"}
 
 
 class TextSink(FilesSink):
@@ -323,6 +368,15 @@ class TextSink(FilesSink):
                 "select one column of type STRING, such as to_json(struct(*)) AS value",
             )
         ]
+
+    def _stored_in_files(self, body: StructType) -> dict[str, str]:
+        """Take the first line of a text, because its other lines are read as further rows, and '' for NULL."""
+        ends = [value for key, value in self.writer_options.items() if key.lower() == "linesep"]
+        (name,) = body.fieldNames()
+        line = quote_name(name)
+        for end in ends or ["\n", "\r"]:
+            line = f"substring_index({line}, {quote_text(end)}, 1)"
+        return {name: f"coalesce({line}, '')"}
 
 
 def _suggest_flattening(name: str, kind: str) -> str:

@@ -113,10 +113,7 @@ class FilesWriter(Writer):
 
     def _stage(self, frame: DataFrame, home: str) -> None:
         """Let Spark write the rows to the staging folder."""
-        options = self.sink.preset | {
-            key: str(value).lower() if isinstance(value, bool) else str(value)
-            for key, value in self.sink.options.items()
-        }
+        options = self.sink.writer_options
         if self.sink.compression is not None:
             options["compression"] = self.sink.compression
         writer = frame.write.format(self.sink.form).options(**options)

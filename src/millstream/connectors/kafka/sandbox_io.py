@@ -8,9 +8,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from millstream.connectors.api.ddl import parsed_values, quote_name
 from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
 from millstream.connectors.kafka.client.options import READER
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
+from millstream.connectors.kafka.writer import value_sql
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.output_mode import OutputMode
 
@@ -77,6 +79,13 @@ def read_committed(
             for name in schema.fieldNames()
         )
     )
+
+
+def stored_values(sink: KafkaSink, schema: StructType) -> dict[str, str]:
+    """Return Spark SQL for the values that `read_committed` reads of a record's JSON value."""
+    body = type(schema)([field for field in schema.fields if field.name not in sink.headers.values()])
+    text = value_sql(sink, [*map(quote_name, body.fieldNames())])
+    return parsed_values("json", text, body, {})
 
 
 def create_topic(broker: Broker, topic: str) -> None:

@@ -284,11 +284,8 @@ class KafkaSink(Broker, Sink):
 
     def needs(self) -> list[RequiredResource]:
         """Return the topic, if it is fixed."""
-        return (
-            [RequiredResource("kafka", "topic", self.topic, at=",".join(self.bootstrap_servers))]
-            if self.topic
-            else []
-        )
+        servers = ",".join(self.bootstrap_servers)
+        return [RequiredResource("kafka", "topic", self.topic, at=servers)] if self.topic else []
 
     def location(self) -> str:
         """Return the brokers."""
@@ -352,6 +349,12 @@ class KafkaSink(Broker, Sink):
         """Read the same rows as `read_all`; raise `NotReady` if the topic does not exist."""
         self.probe()
         return super().read_time_range(spark, schema, mode, time_range)
+
+    def stored_values(self, schema: StructType) -> dict[str, str]:
+        """Convert to JSON and back, if the records are JSON."""
+        from millstream.connectors.kafka.sandbox_io import stored_values  # noqa: PLC0415 - as the writer
+
+        return stored_values(self, schema) if self.format == "json" else {}
 
     def into(self, name: str) -> Sink | None:
         """Write to another topic of the same brokers."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.ddl import options_argument, quote_name, quote_text
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.kafka.client.admin import describe_topics
@@ -55,7 +54,7 @@ class KafkaWriter(Writer):
         sink = self.sink
         non_value_columns = {sink.topic_column, *sink.headers.values()}
         value_columns = [quote_name(name) for name in frame.columns if name not in non_value_columns]
-        expressions = [f"{self._value(value_columns)} AS value", f"{self._headers(batch_id)} AS headers"]
+        expressions = [f"{value_sql(sink, value_columns)} AS value", f"{self._headers(batch_id)} AS headers"]
         if sink.key:
             expressions.append(f"{self._key(frame.schema)} AS key")
         if sink.topic_column is not None:
@@ -73,39 +72,25 @@ class KafkaWriter(Writer):
             options["topic"] = self.sink.topic
         return options
 
-    def _value(self, body: list[str]) -> str:
-        sink = self.sink
-        if sink.format == "raw":
-            return quote_name(sink.value or "value")
-        row = f"struct({', '.join(body)})"
-        if sink.avro_value is not None:
-            encoded = f"to_avro({row}, {_text(sink.avro_value.text)})"
-            header = sink.avro_value.head
-            return f"concat(X'{header.hex()}', {encoded})" if header else encoded
-        if sink.format == "csv":
-            return f"to_csv({row}{_options(sink.format_options)})"
-        # Nulls are written too, because a reader distinguishes a missing field from a null one.
-        return f"to_json({row}{_options({'ignoreNullFields': 'false', **sink.format_options})})"
-
     def _key(self, schema: StructType) -> str:
         if len(self.sink.key) > 1:
             row = ", ".join(quote_name(name) for name in self.sink.key)
-            return f"to_json(struct({row}){_options({'ignoreNullFields': 'false'})})"
+            return f"to_json(struct({row}){options_argument({'ignoreNullFields': 'false'})})"
         (name,) = self.sink.key
         binary = schema[name].dataType.typeName() == "binary"
         return quote_name(name) if binary else f"CAST({quote_name(name)} AS STRING)"
 
     def _headers(self, batch_id: int | None) -> str:
-        own_headers = {QUERY_HEADER: _text(self.identity.query_id)}
+        own_headers = {QUERY_HEADER: quote_text(self.identity.query_id)}
         if batch_id is not None:
-            own_headers[BATCH_HEADER] = _text(str(batch_id))
+            own_headers[BATCH_HEADER] = quote_text(str(batch_id))
         user_headers = {
             name: f"CAST({quote_name(column)} AS STRING)" for name, column in self.sink.headers.items()
         }
         return (
             "array("
             + ", ".join(
-                f"named_struct('key', {_text(name)}, 'value', CAST({value} AS BINARY))"
+                f"named_struct('key', {quote_text(name)}, 'value', CAST({value} AS BINARY))"
                 for name, value in (own_headers | user_headers).items()
             )
             + ")"
@@ -139,11 +124,16 @@ class KafkaWriter(Writer):
             )
 
 
-def _text(text: str) -> str:
-    """Quote a string for SQL. JSON's escapes are valid in Spark's string literals."""
-    return "'" + json.dumps(text)[1:-1].replace("'", "\\'") + "'"
-
-
-def _options(options: dict[str, str]) -> str:
-    """Format a SQL function's options as `, map(…)`."""
-    return f", map({', '.join(_text(part) for pair in options.items() for part in pair)})" if options else ""
+def value_sql(sink: KafkaSink, columns: list[str]) -> str:
+    """Return Spark SQL for the value of a record, from the quoted names of the columns in it."""
+    if sink.format == "raw":
+        return quote_name(sink.value or "value")
+    row = f"struct({', '.join(columns)})"
+    if sink.avro_value is not None:
+        encoded = f"to_avro({row}, {quote_text(sink.avro_value.text)})"
+        header = sink.avro_value.head
+        return f"concat(X'{header.hex()}', {encoded})" if header else encoded
+    if sink.format == "csv":
+        return f"to_csv({row}{options_argument(sink.format_options)})"
+    # Nulls are written too, because a reader distinguishes a missing field from a null one.
+    return f"to_json({row}{options_argument({'ignoreNullFields': 'false', **sink.format_options})})"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyspark import StorageLevel
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from millstream.connectors.api.ddl import quote_name
 from millstream.engine.batch.row_hash import canonical_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
@@ -62,6 +64,8 @@ class Differences:
     counts: dict[str, int]
     rows_that_differ: DataFrame
     """One row per difference: its key or hashes, `_kind`, `_times`."""
+    stored: Mapping[str, str]
+    """Spark SQL for the values that are compared instead of those of `expected`, by column."""
 
     @property
     def is_equal(self) -> bool:
@@ -81,14 +85,14 @@ class Differences:
         """Return the missing rows, each as often as it is missing, plus those of `different` keys if `changed`."""
         kinds = [MISSING, *([DIFFERENT] if changed else [])]
         differing = self.rows_that_differ.where(F.col(_KIND).isin(kinds))
-        hashed = _with_hashes(self.expected, self.names, self.key)
+        hashed = _with_hashes(self.expected, self.names, self.key, self.stored)
         if self.key:
             return hashed.join(differing.select(_KEY), _KEY, "left_semi").select(*_all_columns(self.expected))
-        unique_rows = hashed.dropDuplicates(list(_HASHES)).join(
-            differing.select(*_HASHES, _TIMES), list(_HASHES)
-        )
-        repeated = unique_rows.withColumn("_copy", F.explode(F.sequence(F.lit(1), F.col(_TIMES).cast("int"))))
-        return repeated.select(*_all_columns(self.expected))
+        candidates = hashed.join(differing.select(*_HASHES, _TIMES), list(_HASHES))
+        # The store may not distinguish rows of one hash, and each of them may be missing.
+        equal_rows = Window.partitionBy(*_HASHES).orderBy(_HASHES[0])
+        numbered = candidates.withColumn("_number", F.row_number().over(equal_rows))
+        return numbered.where(F.col("_number") <= F.col(_TIMES)).select(*_all_columns(self.expected))
 
     def forget(self) -> None:
         """Free the cached frames in memory and on disk."""
@@ -101,8 +105,12 @@ class Differences:
             self.rows_that_differ.where(F.col(_KIND) == kind).orderBy(*key_columns).limit(limit).persist()
         )
         try:
-            actual = self._collect_texts(self.actual, sample, key_columns) if kind != MISSING else {}
-            expected = self._collect_texts(self.expected, sample, key_columns) if kind != SURPLUS else {}
+            actual = self._collect_texts(self.actual, sample, key_columns, {}) if kind != MISSING else {}
+            expected = (
+                self._collect_texts(self.expected, sample, key_columns, self.stored)
+                if kind != SURPLUS
+                else {}
+            )
             shown_keys = [
                 (tuple(row[name] for name in key_columns), int(row[_TIMES])) for row in sample.collect()
             ]
@@ -118,12 +126,13 @@ class Differences:
         )
 
     def _collect_texts(
-        self, frame: DataFrame, sample: DataFrame, key_columns: list[str]
+        self, frame: DataFrame, sample: DataFrame, key_columns: list[str], stored: Mapping[str, str]
     ) -> dict[Any, list[Values]]:
         """Return the rows of these keys as texts."""
-        hashed = _with_hashes(frame, self.names, self.key)
+        hashed = _with_hashes(frame, self.names, self.key, stored)
         texts = [
-            canonical_text(frame.schema[name]).alias(f"c{index}") for index, name in enumerate(self.names)
+            canonical_text(frame.schema[name], stored.get(name)).alias(f"c{index}")
+            for index, name in enumerate(self.names)
         ]
         by_key: dict[Any, list[Values]] = {}
         rows = (
@@ -153,9 +162,15 @@ class Differences:
 
 
 def find_differences(
-    actual: DataFrame, expected: DataFrame, key: Sequence[str] = (), excluded: Sequence[str] = ()
+    actual: DataFrame,
+    expected: DataFrame,
+    key: Sequence[str] = (),
+    excluded: Sequence[str] = (),
+    stored: Mapping[str, str] = MappingProxyType({}),
 ) -> Differences:
-    """Compare rows held with rows wanted. Both have the same columns, and `apart` are not compared.
+    """Compare a table's rows with the expected ones. Both have the same columns, except for `excluded` all compared.
+
+    `stored` is `Sink.stored_values`: it is compared instead of the expected values.
 
     With a `key`, a row is missing if its key is not held, surplus if its key is not wanted or is held more than once,
     and different if its key is wanted with other values. If a key is wanted with several rows, each of them is right.
@@ -164,14 +179,14 @@ def find_differences(
     schema: StructType = expected.schema
     names = tuple(name for name in schema.names if name not in excluded)
     actual, expected = actual.persist(KEPT), expected.persist(KEPT)
-    both = _with_side(actual, names, key, 0).unionByName(_with_side(expected, names, key, 1))
+    both = _with_side(actual, names, key, 0, {}).unionByName(_with_side(expected, names, key, 1, stored))
     rows_that_differ = (_diff_by_key(both) if key else _diff_by_row(both)).persist(KEPT)
     totals = {
         row[_KIND]: int(row["n"])
         for row in rows_that_differ.groupBy(_KIND).agg(F.sum(_TIMES).alias("n")).collect()
     }
     counts = {kind: totals.get(kind, 0) for kind in (MISSING, SURPLUS, DIFFERENT)}
-    return Differences(actual, expected, names, tuple(key), counts, rows_that_differ)
+    return Differences(actual, expected, names, tuple(key), counts, rows_that_differ, stored)
 
 
 def _diff_by_key(both: DataFrame) -> DataFrame:
@@ -204,24 +219,29 @@ def _side_counts() -> tuple[Column, Column]:
     return F.sum(1 - side).alias(_HELD), F.sum(side).alias(_WANTED)
 
 
-def _with_side(frame: DataFrame, names: Sequence[str], key: Sequence[str], side: int) -> DataFrame:
+def _with_side(
+    frame: DataFrame, names: Sequence[str], key: Sequence[str], side: int, stored: Mapping[str, str]
+) -> DataFrame:
     key_columns = [_KEY, *_HASHES] if key else list(_HASHES)
-    return _with_hashes(frame, names, key).select(*key_columns, F.lit(side).alias("_side"))
+    return _with_hashes(frame, names, key, stored).select(*key_columns, F.lit(side).alias("_side"))
 
 
-def _with_hashes(frame: DataFrame, names: Sequence[str], key: Sequence[str]) -> DataFrame:
+def _with_hashes(
+    frame: DataFrame, names: Sequence[str], key: Sequence[str], stored: Mapping[str, str]
+) -> DataFrame:
     """Return the frame with the texts of its key as an array, and two hashes of its compared columns.
 
     With 128 bits, no two of a million rows are taken for the same.
     """
-    texts = [canonical_text(frame.schema[name]) for name in names]
+    texts = [canonical_text(frame.schema[name], stored.get(name)) for name in names]
     # Spark's hash skips NULL, so a flag for NULL is hashed too.
     parts = [part for text in texts for part in (text.isNull(), text)]
     hashed = frame.withColumn(_HASHES[0], F.xxhash64(*parts))
     hashed = hashed.withColumn(_HASHES[1], F.xxhash64(F.lit(1), *reversed(parts)))
     if not key:
         return hashed
-    return hashed.withColumn(_KEY, F.to_json(F.array(*(canonical_text(frame.schema[name]) for name in key))))
+    keys = [canonical_text(frame.schema[name], stored.get(name)) for name in key]
+    return hashed.withColumn(_KEY, F.to_json(F.array(*keys)))
 
 
 def _all_columns(frame: DataFrame) -> list[Column]:

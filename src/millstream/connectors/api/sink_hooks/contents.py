@@ -34,6 +34,13 @@ class SinkContents(Spec):
         """Read at least the rows of a range, as `read_all` does, from a table of any size."""
         return self.read_all(spark, schema, mode)
 
+    def stored_values(self, schema: StructType) -> dict[str, str]:
+        """Return Spark SQL for the value that `read_all` reads after a column's value was written, by column.
+
+        Columns whose values are read as they were written are missing.
+        """
+        return {}
+
     def versions(self, spark: SparkSession, schema: StructType) -> DataFrame | None:
         """Read every version of a row, for update mode without a key, with a column `batch` to order them.
 
