@@ -80,17 +80,12 @@ def _named_column(planned: PlannedQuery, name: str) -> tuple[Column, tuple[str, 
 
 def _only_time_column(pipeline: Pipeline, planned: PlannedQuery) -> tuple[Column, tuple[str, ...]]:
     """Return the only column derived from event time alone, not counting the ends of windows."""
-    watermarked = {
-        (name, entry.watermark.event_time)
-        for name, entry in pipeline.sources.items()
-        if entry.watermark is not None
-    }
-    candidates = [
+    candidates = list_time_columns(pipeline, planned)
+    starts = [
         column
-        for column in planned.root.columns
-        if is_time(column) and column.origins and column.origins <= watermarked
+        for column in candidates
+        if not (is_window_end(planned, column) or column.name.lower().endswith("end"))
     ]
-    starts = [column for column in candidates if not _is_window_end(planned, column)]
     if len(starts) == 1:
         return starts[0], _path(starts[0], "")
     if not starts:
@@ -105,11 +100,25 @@ def _only_time_column(pipeline: Pipeline, planned: PlannedQuery) -> tuple[Column
     )
 
 
-def _is_window_end(planned: PlannedQuery, column: Column) -> bool:
-    """Return whether a column is the end of a window."""
+def list_time_columns(pipeline: Pipeline, planned: PlannedQuery) -> list[Column]:
+    """List the columns that are derived from event time alone."""
+    watermarked = {
+        (name, entry.watermark.event_time)
+        for name, entry in pipeline.sources.items()
+        if entry.watermark is not None
+    }
+    return [
+        column
+        for column in planned.root.columns
+        if is_time(column) and column.origins and column.origins <= watermarked
+    ]
+
+
+def is_window_end(planned: PlannedQuery, column: Column) -> bool:
+    """Return whether a column is defined as the end of a window."""
     column_definition = find_definition(planned.root, column.name)
     text = column_definition[1].text.partition(" AS ")[0].lower() if column_definition else ""
-    return text.rstrip("`").endswith((".end", ".`end")) or column.name.lower().endswith("end")
+    return text.rstrip("`").endswith((".end", ".`end"))
 
 
 def _path(column: Column, field: str) -> tuple[str, ...]:
@@ -117,7 +126,10 @@ def _path(column: Column, field: str) -> tuple[str, ...]:
 
 
 def input_time_reach(planned: PlannedQuery) -> timedelta:
-    """Return how far a row's input may be from the row's own time: the lengths of windows and bounds of joins."""
+    """Return how far a row's input may be from the row's own time: the lengths of windows and bounds of joins.
+
+    Of a session window, only the gap is known.
+    """
     distance = timedelta()
     for operator in planned.walk():
         if isinstance(operator, Aggregate) and operator.window and operator.window.length:

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from millstream.backfill import event_time, inputs
+from millstream.backfill import event_time, inputs, session_windows
 from millstream.backfill.failure import explain_failure
 from millstream.backfill.report import BackfillReport, SinkOutcome
 from millstream.backfill.sink_write import open_backfill_write
@@ -104,6 +104,7 @@ class _QueryBackfill:
         )
         for target in self.targets:
             event_time.nondeterministic_columns(self.plan, target.row_key)
+        session_windows.require_closed_sessions(self.pipeline, self.plan, self.targets, self.options)
         self._check_progress()
 
     def run(self) -> None:
@@ -174,7 +175,7 @@ class _QueryBackfill:
             inputs.require_complete_input(
                 self.part, self.query, self.time_range, event_time.input_time_reach(self.plan), raw
             )
-        time_range = self._final_range(progress)
+        time_range, closed = self._select_final(progress)
         if self.options.is_dry_run:
             static = {
                 name: entry.model_copy(update={"static": True}) for name, entry in self.part.sources.items()
@@ -185,7 +186,10 @@ class _QueryBackfill:
         self.say(f"{self.query}: computing the batch result")
         try:
             rows = compute_batch_results(self.spark, self.part, raw)[self.query]
-            result = rows.where(self._final_rows(time_range)).persist(KEPT)
+            if session_windows.has_sessions(self.plan):
+                # Unless they are cached, Spark applies a condition on sessions to their rows, before it merges them.
+                rows = rows.persist(KEPT)
+            result = rows.where(self._final_rows(time_range)).where(closed).persist(KEPT)
         except AnalysisException as error:
             message = str(error).strip().split("\n")[0]
             raise MillstreamError(
@@ -195,21 +199,31 @@ class _QueryBackfill:
         try:
             for target in self.targets:
                 sink_result = target.sink.outcome(rows)
-                self._process_sink(
-                    target,
-                    result if sink_result is None else sink_result.where(self._final_rows(time_range)),
-                    time_range,
+                final_rows = (
+                    result
+                    if sink_result is None
+                    else sink_result.where(self._final_rows(time_range)).where(closed)
                 )
+                self._process_sink(target, final_rows, time_range, closed)
         finally:
             result.unpersist()
+            rows.unpersist()
 
-    def _final_range(self, progress: inputs.QueryProgress) -> EventTimeRange:
-        """Return the range without the rows that the query itself has yet to write."""
+    def _select_final(self, progress: inputs.QueryProgress) -> tuple[EventTimeRange, str]:
+        """Return the rows that the query itself does not have to write any more: their range, and a condition."""
         if self.options.past is not None:
-            return self.time_range
+            return self.time_range, "true"
         until = event_time.find_write_frontier(self.plan, progress.watermark, self.options)
+        ends = session_windows.find_window_ends(self.pipeline, self.plan)
+        if until is not None and ends and session_windows.has_sessions(self.plan):
+            assert progress.watermark is not None, "there would be no frontier"
+            self.report.notes.append(
+                f"{self.query}: sessions that end after {progress.watermark.isoformat(' ', 'seconds')} are left out, "
+                "because the query itself has yet to write or rewrite them"
+            )
+            return self.time_range, session_windows.closed_windows(ends, progress.watermark)
         if until is None or (self.time_range.end is not None and self.time_range.end <= until):
-            return self.time_range
+            return self.time_range, "true"
         time_range = self.time_range
         if not time_range.path:
             time_range = EventTimeRange(
@@ -226,7 +240,7 @@ class _QueryBackfill:
             f"{self.query}: rows from {until.isoformat(' ', 'seconds')} on are left out, because the query itself "
             "has yet to write or rewrite them"
         )
-        return time_range.before(until)
+        return time_range.before(until), "true"
 
     def _final_rows(self, time_range: EventTimeRange) -> str:
         """Return the condition for the rows that the query will not write itself, in Spark SQL."""
@@ -242,8 +256,10 @@ class _QueryBackfill:
         last = past.watermark - event_time.input_time_reach(self.plan)
         return EventTimeRange(path, None, last + timedelta(milliseconds=1)).sql()
 
-    def _process_sink(self, target: BackfillTarget, result: DataFrame, time_range: EventTimeRange) -> None:
-        """Compare one sink, and write its missing rows."""
+    def _process_sink(
+        self, target: BackfillTarget, result: DataFrame, time_range: EventTimeRange, closed: str
+    ) -> None:
+        """Compare the rows of one sink in the range for which `closed` is true, and write its missing rows."""
         names = target.sink.takes(result.columns)
         not_compared = [
             name for name in event_time.nondeterministic_columns(self.plan, target.row_key) if name in names
@@ -274,9 +290,8 @@ class _QueryBackfill:
             key = [by_lower.get(name.lower(), name) for name in target.row_key]
             stored = target.sink.stored_values(schema)
             _require_stored_times(target, expected, time_range, stored)
-            comparison = find_differences(
-                _as_schema(rows, schema).where(time_range.sql()), expected, key, not_compared, stored
-            )
+            actual = _as_schema(rows, schema).where(time_range.sql()).where(closed)
+            comparison = find_differences(actual, expected, key, not_compared, stored)
             stack.callback(comparison.forget)
             self._record_counts(outcome, comparison)
             self._require_known_rows(target, outcome)

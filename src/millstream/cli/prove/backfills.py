@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -96,11 +96,14 @@ class Backfills:
         Raises `InvalidInput` if a backfill may not write to a sink.
         """
         from millstream.backfill.event_time import select_time_range
+        from millstream.backfill.execute import require_possible
         from millstream.backfill.targets import select_targets
 
+        require_possible(self.spark, self.pipeline, plan, options)
         time_range = select_time_range(self.pipeline, plan, options)
         for target in select_targets(self.pipeline, plan.name, options, time_range, []):
             if target.sink.replacing_range(time_range) is not None:
+                require_possible(self.spark, self.pipeline, plan, replace(options, replace=True))
                 self._empty(target, time_range)
 
     def _empty(self, target: BackfillTarget, time_range: EventTimeRange) -> None:
