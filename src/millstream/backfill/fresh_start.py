@@ -86,6 +86,8 @@ def _explain_unreplaceable(pipeline: Pipeline, query: str, sink: Sink) -> str:
         return ""
     if conflict := sink.backfill_conflict(mode):
         return conflict
+    if sink.delete_condition is not None:
+        return "its rows cannot be compared with the result, because some rows delete others (delete_when)"
     if others := list_other_writers(pipeline, query, sink):
         return f"query '{others[0]}' also writes it, and the rows of that query would be deleted"
     return "" if sink.replacing_range(EventTimeRange()) is not None else "its rows cannot be replaced"

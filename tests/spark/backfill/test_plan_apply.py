@@ -56,6 +56,20 @@ def test_without_questions_the_past_must_be_named_and_possible(shop: Shop) -> No
     assert Checkpoint(shop.folder / "checkpoints" / "copy").committed() == 0
 
 
+def test_rows_that_delete_others_cannot_be_replaced_and_the_checkpoint_stays(shop: Shop) -> None:
+    shop.spec = shop.spec.replace("merge_on: [since]", 'merge_on: [since], delete_when: "n = 0"')
+    shop.stream("sums")
+    checkpoint = Checkpoint(shop.folder / "checkpoints" / "sums")
+    before = checkpoint.query_id(), checkpoint.committed()
+    shop.spec = shop.spec.replace("'10 minutes')", "'1 hour')")
+
+    result = plan(shop, "--select", "sums", "--yes", "--past", "backfill")
+
+    assert "its rows cannot be compared with the result" in str(result.exception)
+    assert "(delete_when)" in str(result.exception)
+    assert (checkpoint.query_id(), checkpoint.committed()) == before
+
+
 def test_a_renamed_query_keeps_its_place(shop: Shop) -> None:
     shop.stream("copy")
     shop.spec = shop.spec.replace("  copy:", "  copies:")
