@@ -98,3 +98,16 @@ def test_the_project_passes_its_check_and_counts_the_records(
         assert [[row[0].replace(tzinfo=UTC), row[1]] for row in rows] == [
             [NOON + timedelta(minutes=minute), 3] for minute in (2, 1, 0)
         ]
+
+
+@pytest.mark.parametrize("folder", ["in/2026/01", "in/day=2026-01-01"])
+def test_the_project_reads_the_files_in_folders(spark: SparkSession, tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    put_json(tmp_path / folder, iso)
+
+    assert run_command(["init", str(tmp_path), "--from-files", str(tmp_path / "in")]) == 0
+
+    pipeline = load_spec(tmp_path / "pipeline.yml", {}).pipeline
+    assert pipeline is not None
+    entry = pipeline.sources["in_records"]
+    assert entry.source.read(spark, static=True, schema=entry.ddl).count() == len(TIMES)

@@ -32,6 +32,7 @@ MOST_FILES = 20
 _ENOUGH = 0.9
 # The header of values that were written with a schema registry: this byte, then the schema's id in four.
 _REGISTRY = b"\x00"
+_ANY_DEPTH = "**"
 _COMPRESSED = (".gz", ".bz2", ".zst", ".snappy")
 
 
@@ -129,7 +130,8 @@ def read_topic(topic: Topic, environment: Mapping[str, str], folder: Path) -> Re
 def read_files(pattern: str, project: Path) -> Records:
     """Read the first records of the newest files of a pattern or folder.
 
-    Raises `InvalidInput` if there are no files or files of several formats, `MillstreamError` if they cannot be read.
+    Raises `InvalidInput` if there are no files or files of several formats, or if Spark has no such pattern,
+    `MillstreamError` if the files cannot be read.
     """
     files = _list_files(pattern)
     kinds = {suffix: kind for kind in sources().values() for suffix in kind.suffixes}
@@ -155,13 +157,12 @@ def read_files(pattern: str, project: Path) -> Records:
         ) from None
     if not sample.rows:
         raise MillstreamError(f"the files of '{pattern}' have no records", "name files with records")
-    folders = {file.parent for file in files}
     is_one_file = Path(pattern).is_file()
-    name = to_name(files[0].stem if is_one_file else next(iter(folders)).resolve().name)
-    path = _to_path(next(iter(folders)) if len(folders) == 1 else Path(pattern), project)
+    path, lookup = _choose_path(Path(pattern), files)
+    name = to_name(files[0].stem if is_one_file else _fixed_folder(path).resolve().name)
     settings = {
-        "path": path,
-        **_name_filter(files, folders, is_one_file=is_one_file),
+        "path": _to_path(path, project),
+        **lookup,
         **sample.settings,
         "max_files_per_trigger": 100,
     }
@@ -199,11 +200,44 @@ def _list_files(pattern: str) -> list[Path]:
     return sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
 
 
-def _name_filter(files: Sequence[Path], folders: set[Path], *, is_one_file: bool) -> dict[str, str]:
+def _choose_path(pattern: Path, files: Sequence[Path]) -> tuple[Path, dict[str, Any]]:
+    """Return the path with which a source reads these files, and later ones like them, and settings for it.
+
+    By default, a source reads the files of a folder itself, and those in folders such as `day=2026-01-01`.
+    """
+    if pattern.is_dir():
+        places = [file.relative_to(pattern).parent.parts for file in files]
+        is_flat = not any(places) or _are_partitions(places)
+        return pattern, {} if is_flat else {"recursive_file_lookup": True}
+    if _ANY_DEPTH in pattern.parts:
+        *folders, name = pattern.parts
+        first = folders.index(_ANY_DEPTH) if _ANY_DEPTH in folders else len(folders)
+        if set(folders[first:]) - {_ANY_DEPTH}:
+            raise InvalidInput(
+                f"Spark has no pattern such as '{pattern}', with a folder after '{_ANY_DEPTH}'",
+                f"name the folder above, or a pattern such as 'data/{_ANY_DEPTH}/*.json'",
+            )
+        names = {} if name == _ANY_DEPTH else {"path_glob_filter": name}
+        return Path(*folders[:first]), {"recursive_file_lookup": True, **names}
+    if glob.has_magic(str(pattern.parent)):
+        return pattern, {}
+    return pattern.parent, _name_filter(files, pattern.parent, is_one_file=pattern.is_file())
+
+
+def _are_partitions(places: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether all folders are named by the same columns, as in `day=2026-01-01`."""
+    columns = {tuple(name.partition("=")[:2] for name in folders) for folders in places}
+    return len(columns) == 1 and all(equals for _, equals in columns.pop())
+
+
+def _fixed_folder(path: Path) -> Path:
+    """Return the part of a path above the first wildcard."""
+    return next((part for part in (path, *path.parents) if not glob.has_magic(str(part))), path)
+
+
+def _name_filter(files: Sequence[Path], folder: Path, *, is_one_file: bool) -> dict[str, str]:
     """Return the setting that leaves out other files of the folder, if there are any."""
-    if len(folders) > 1:
-        return {}
-    others = {file for file in next(iter(folders)).iterdir() if file.is_file()} - set(files)
+    others = {file for file in folder.iterdir() if file.is_file()} - set(files)
     visible = [file for file in others if not file.name.startswith((".", "_"))]
     if not visible:
         return {}

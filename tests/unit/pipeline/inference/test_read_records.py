@@ -166,7 +166,7 @@ def test_a_broker_that_is_not_there_is_a_sentence(monkeypatch: pytest.MonkeyPatc
 
 
 def write(folder: Path, name: str, text: str) -> None:
-    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
 
 
@@ -216,10 +216,49 @@ def test_other_files_of_the_folder_are_left_out_of_the_source(tmp_path: Path) ->
     assert read_files(str(tmp_path / "in/*.json"), tmp_path).settings["path_glob_filter"] == "*.json"
 
 
+DEEP = {"path": "in", "recursive_file_lookup": True}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "files", "settings"),
+    [
+        ("in", ["in/a.json"], {"path": "in"}),
+        ("in", ["in/x/a.json"], DEEP),
+        ("in", ["in/x/a.json", "in/y/b.json"], DEEP),
+        ("in", ["in/a.json", "in/x/b.json"], DEEP),
+        ("in", ["in/day=1/a.json"], {"path": "in"}),
+        ("in", ["in/day=1/hour=1/a.json", "in/day=1/hour=2/b.json"], {"path": "in"}),
+        ("in", ["in/day=1/a.json", "in/b.json"], DEEP),
+        ("in", ["in/day=1/a.json", "in/month=1/b.json"], DEEP),
+        ("in", ["in/day=1/x/a.json"], DEEP),
+        ("in/*/*.json", ["in/x/a.json"], {"path": "in/*/*.json"}),
+        ("in/*/*.json", ["in/x/a.json", "in/y/b.json", "in/y/c.csv"], {"path": "in/*/*.json"}),
+        (
+            "in/**/*.json",
+            ["in/a.json", "in/x/y/b.json", "in/x/c.csv"],
+            {**DEEP, "path_glob_filter": "*.json"},
+        ),
+        ("in/**", ["in/a.json", "in/x/y/b.json"], DEEP),
+        ("in/x*/**/*.json", ["in/x1/a.json"], {**DEEP, "path": "in/x*", "path_glob_filter": "*.json"}),
+    ],
+)
+def test_the_source_reads_the_folders_in_which_the_files_are(
+    tmp_path: Path, pattern: str, files: list[str], settings: dict[str, object]
+) -> None:
+    for name in files:
+        write(tmp_path, name, '{"a": 1}\n')
+
+    records = read_files(str(tmp_path / pattern), tmp_path)
+
+    assert records.settings == {**settings, "max_files_per_trigger": 100}
+    assert records.name == "in_records"
+
+
 @pytest.mark.parametrize(
     ("files", "pattern", "message"),
     [
         ({}, "in/*", "no file matches"),
+        ({"in/x/raw/a.json": "{}"}, "in/**/raw/*.json", "Spark has no pattern such as"),
         ({"in/a.json": "{}", "in/b.csv": "a"}, "in/*", "files of several formats: 1 json, 1 csv"),
         ({"in/a.xml": "<a/>"}, "in/*", "a.xml has a format that is not known"),
         ({"in/a.gz": "?"}, "in/*", "a.gz is compressed"),
