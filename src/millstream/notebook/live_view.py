@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -59,9 +60,14 @@ class NewestRows:
         self._folder = tempfile.mkdtemp(prefix="millstream-display-")
         self.batches = 0
         self.changed = threading.Event()
-        writer = flatten_windows(frame).writeStream.queryName(f"display of {title}").outputMode(mode)
-        writer = writer.option("checkpointLocation", self._folder).trigger(processingTime=trigger)
-        self._query: StreamingQuery = writer.foreachBatch(self._take).start()
+        # A session runs no two queries of one name, and several views may be on display.
+        name = f"display of {title} {uuid4().hex[:8]}"
+        with contextlib.ExitStack() as failed_start:
+            failed_start.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            writer = flatten_windows(frame).writeStream.queryName(name).outputMode(mode)
+            writer = writer.option("checkpointLocation", self._folder).trigger(processingTime=trigger)
+            self._query: StreamingQuery = writer.foreachBatch(self._take).start()
+            failed_start.pop_all()
 
     @property
     def rows(self) -> pd.DataFrame:

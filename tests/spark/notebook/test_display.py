@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import PySparkException
 
 import millstream as ms
 from millstream.diagnostics.failure import InvalidInput
@@ -85,6 +87,28 @@ def test_the_newest_rows_are_kept_and_no_more_than_asked_for(spec: Path, display
     assert len(values) == 7
     # All of the last batch, which has ten.
     assert min(values) >= (display.batches - 1) * 10
+
+
+def test_a_view_may_be_on_display_twice(spec: Path, display_log: Seen) -> None:
+    with (
+        ms.display(spec, "ticks", every="10 milliseconds", wait=False) as first,
+        ms.display(spec, "ticks", every="10 milliseconds", wait=False) as second,
+    ):
+        assert display_log.there.wait(60)
+        assert (first.running, second.running) == (True, True)
+
+    assert (first.error, second.error) == (None, None)
+
+
+def test_a_display_that_cannot_start_leaves_no_folder(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    with pytest.raises(PySparkException):
+        ms.display(spec, "ticks", every="never")
+
+    assert list(tmp_path.glob("millstream-display-*")) == []
 
 
 def test_it_ends_by_itself_when_its_time_is_over(spec: Path, display_log: Seen) -> None:
