@@ -18,9 +18,9 @@ _PARSED = "_millstream_parsed"
 _CORRUPT = "_corrupt_record"
 # The message as text.
 _TEXT = "CAST(`value` AS STRING)"
-# Spark reads the first JSON document of a value and ignores what follows: a second document, or the rest of a damaged
-# one. So the value becomes a field of an object that ends with a marker, which comes out only if the value was read to
-# its end. The line feed ends a comment, if the options allow those.
+# Spark reads the first JSON document of a value and ignores what follows, such as a second document. So the value
+# becomes a field of an object that ends with a marker, which comes out only if the value was read to its end. The
+# line feed ends a comment, if the options allow those.
 _MARKER = "8b1fd2a4c67035ee"
 _FRAME = f"""concat('{{"row":', {_TEXT}, '\n,"end":"{_MARKER}"}}')"""
 
