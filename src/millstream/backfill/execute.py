@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from millstream.engine.batch.table_diff import Differences
     from millstream.pipeline.model import Pipeline
 
+# Number of rows of a result from which on it cannot be chance that a sink with as many rows has none of them.
+_TELLING = 5
+
 
 def backfill(
     spark: SparkSession,
@@ -307,7 +310,7 @@ class _QueryBackfill:
         """
         if target.row_key or self.options.compare or self.options.replace:
             return
-        if not outcome.missing or outcome.missing < outcome.expected:
+        if outcome.missing < outcome.expected or outcome.expected < _TELLING:
             return
         # A few rows may come from a query that is running, or from a person, in a table that has lost all others.
         if outcome.stored * 2 < outcome.expected:
