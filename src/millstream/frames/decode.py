@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.ddl import quote_name, quote_text
 from millstream.frames import avro_decode, text_decode
 from millstream.frames.dead_letter_columns import (
     MALFORMED_LETTERS,
@@ -101,12 +101,7 @@ def _missing_time_clause(entry: SourceEntry) -> str:
     if entry.watermark is None or entry.watermark.event_time not in (entry.columns or {}):
         return ""
     time = entry.watermark.event_time
-    return f"WHEN {DECODED}.{quote_name(time)} IS NULL THEN {_quote_text(f'{time} is missing')}"
-
-
-def _quote_text(text: str) -> str:
-    """Quote a text for SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"WHEN {DECODED}.{quote_name(time)} IS NULL THEN {quote_text(f'{time} is missing')}"
 
 
 def _reason_of_columns(entry: SourceEntry, raw: DataFrame) -> Column:

@@ -148,18 +148,17 @@ class DeltaSource(Source):
 
         return {} if self.path is None else {"table_id": table_id(self.path)}
 
-    def first_position(self, spark: SparkSession, recorded: Mapping[str, str]) -> dict[str, str]:
-        """Return the version at which `latest` begins. Delta decides it again at each start without an offset."""
+    def fix_start(
+        self, spark: SparkSession, recorded: Mapping[str, str]
+    ) -> tuple[DeltaSource, dict[str, str]]:
+        """Begin at the version that `latest` was at the first start. Delta decides it again until it has offsets."""
         if self.starting_version != "latest":
-            return {}
-        return {_FIRST: recorded.get(_FIRST) or str(self._newest_version(spark) + 1)}
-
-    def begin_at(self, spark: SparkSession, position: Mapping[str, str]) -> DeltaSource:
-        """Begin at the version if it exists; until then, `latest` is the same."""
-        version = int(position[_FIRST])
-        if self._newest_version(spark) < version:
-            return self
-        return self.model_copy(update={"starting_version": version})
+            return self, {}
+        newest = self._newest_version(spark)
+        first = int(recorded.get(_FIRST, newest + 1))
+        # Until the version exists, `latest` is the same.
+        source = self if newest < first else self.model_copy(update={"starting_version": first})
+        return source, {_FIRST: str(first)}
 
     def _newest_version(self, spark: SparkSession) -> int:
         from millstream.connectors.delta.latest_rows import newest_version  # noqa: PLC0415 - loads deltalake

@@ -36,10 +36,12 @@ def fix_first_positions(
     recorded = {source.get("name"): source for source in record.sources} if record is not None else {}
     sources = dict(pipeline.sources)
     for name in PipelineGraph.of(pipeline).sources_of(query):
-        source = sources[name].source
-        if not sources[name].static and (position := source.first_position(spark, recorded.get(name, {}))):
-            probed = {**probed, name: {**probed.get(name, {}), **position}}
-            sources[name] = sources[name].model_copy(update={"source": source.begin_at(spark, position)})
+        if sources[name].static:
+            continue
+        source, start = sources[name].source.fix_start(spark, recorded.get(name, {}))
+        if start:
+            probed = {**probed, name: {**probed.get(name, {}), **start}}
+            sources[name] = sources[name].model_copy(update={"source": source})
     if sources == pipeline.sources:
         return frame, probed
     fixed = pipeline.model_copy(update={"sources": sources})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,10 +29,13 @@ pytestmark = pytest.mark.usefixtures("interpreted", "small_batches")
 class Copy:
     """A query that copies a Delta table into another, without the rows that exist."""
 
-    def __init__(self, folder: Path, spark: SparkSession) -> None:
+    def __init__(self, folder: Path, spark: SparkSession, place: str) -> None:
         self.folder, self.spark = folder, spark
         self.append(0)
-        source = {"path": str(folder / "orders"), "starting_version": "latest"}
+        source = {place: str(folder / "orders"), "starting_version": "latest"}
+        if place == "table":
+            source[place] = f"orders_{uuid.uuid4().hex}"
+            spark.sql(f"CREATE TABLE {source[place]} USING delta LOCATION '{folder / 'orders'}'")
         spec = {
             "name": "shop",
             "sources": {"orders": {"delta": source}},
@@ -53,10 +57,10 @@ class Copy:
         return sorted(number for (number,) in read_rows(self.folder / "copy", "n"))
 
 
-@pytest.fixture
-def copy(tmp_path: Path, spark: SparkSession) -> Copy:
-    """The query, which has started once and has found no row."""
-    copy = Copy(tmp_path, spark)
+@pytest.fixture(params=["path", "table"])
+def copy(tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest) -> Copy:
+    """The query, which has started once and has found no row. Its source is a folder, or a table of the catalog."""
+    copy = Copy(tmp_path, spark, request.param)
     assert copy.run()
     return copy
 

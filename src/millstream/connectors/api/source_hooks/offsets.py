@@ -78,21 +78,13 @@ class SourceOffsets(SourceConnection):
         """Return the position after the newest record; None if a kind does not know it. Connects."""
         return None
 
-    def first_position(
-        self,
-        spark: SparkSession,
-        recorded: Mapping[str, str],
-    ) -> dict[str, str]:
-        """Return where the source begins if the spec leaves it to the time of the start, as entries of the record.
+    def fix_start(self, spark: SparkSession, recorded: Mapping[str, str]) -> tuple[Self, dict[str, str]]:
+        """Return the source that begins where a former start has begun, and entries that say so for the next start.
 
-        `recorded` is the source's record of a former start, which applies if it has such entries. Returns nothing if
-        the system itself remembers where a checkpoint begins. Connects. Raises `NotReady`.
+        `recorded` is the source's record of that start. Without entries, the spec says where the source begins, or
+        the system remembers it. Connects. Raises `NotReady`.
         """
-        return {}
-
-    def begin_at(self, spark: SparkSession, position: Mapping[str, str]) -> Self:
-        """Return the source that begins at a position of `first_position`."""
-        return self
+        return self, {}
 
     def lenient(self) -> Self:
         """Return the source that continues after missing records; itself if it never stops for them."""
