@@ -126,7 +126,7 @@ def test_a_good_csv_value_has_no_reason(spark: SparkSession, value: bytes) -> No
         b"\n",
     ],
 )
-def test_a_bad_csv_value_is_told(spark: SparkSession, value: bytes) -> None:
+def test_a_malformed_csv_value_has_a_reason(spark: SparkSession, value: bytes) -> None:
     assert reasons(spark, entry("csv"), value) == ["the value does not fit the schema"]
 
 
