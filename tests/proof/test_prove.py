@@ -170,6 +170,8 @@ def test_sinks_survive_faults_and_kills_and_a_writer_that_forgets_is_found_out(
     may_mount = not any("disk-full is left out" in note for note in report["notes"])
     assert set(report["faults"]) == {*faults} - ({"disk-full"} if not may_mount else set())
     assert any("stores no rows" in note for note in report["notes"])
+    # A driver is no run of the project: it deletes no log of one, and sends nothing.
+    assert not (tmp_path / ".millstream" / "runs").exists()
 
 
 # The short proof has each process killed and each way to compare, and tests/recovery each kind of sink.
