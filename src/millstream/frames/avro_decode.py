@@ -10,21 +10,22 @@ from pyspark.sql import functions as F
 from millstream.spec.avro.schema import Header
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column
 
     from millstream.pipeline.model import SourceEntry
     from millstream.spec.avro.schema import Avro
 
-# The value with an end marker appended. The name cannot collide with a user's.
-_FRAMED = "_millstream_framed"
 # Avro's bytes contain neither their length nor their type. A permissive reader returns a row of nulls for bytes that
 # it cannot read, which may also be a good row, and ignores what is left after a row. So eight bytes are appended to
 # each value and read as one more field: they come out unchanged if the value was read to its end.
 _END_MARKER = "8b1fd2a4c67035ee"
 
 
-def decode_avro(entry: SourceEntry, raw: DataFrame, decoded: str) -> DataFrame:
-    """Add two columns to `raw`: the value with its end marker, and in `decoded` the row, or NULL if unreadable."""
+def parse_avro(entry: SourceEntry, parsed: str) -> tuple[Column, str]:
+    """Return what parses the column `value` with its end marker, and SQL for the row in the column `parsed`.
+
+    The row is NULL if the value is unreadable.
+    """
     assert entry.avro_value is not None, "a source without a schema is refused"
     schema = {
         "type": "record",
@@ -40,18 +41,17 @@ def decode_avro(entry: SourceEntry, raw: DataFrame, decoded: str) -> DataFrame:
     body = "`value`" if entry.avro_value.header is Header.NONE else "substring(`value`, 6)"
     text = json.dumps(schema).replace("\\", "\\\\").replace("'", "\\'")
     framed = F.expr(f"from_avro(concat({body}, X'{_END_MARKER}'), '{text}', map('mode', 'PERMISSIVE'))")
-    row = F.expr(f"CASE WHEN {_FRAMED}.end = X'{_END_MARKER}' THEN {_FRAMED}.row END")
-    return raw.withColumn(_FRAMED, framed).withColumn(decoded, row).drop(_FRAMED)
+    return framed, f"CASE WHEN {parsed}.end = X'{_END_MARKER}' THEN {parsed}.row END"
 
 
-def malformed_reason(entry: SourceEntry, decoded: str, more: str) -> str:
+def malformed_reason(entry: SourceEntry, row: str, more: str) -> str:
     """Return SQL for the reason why a value cannot be decoded, or NULL. `more` are clauses on decoded rows."""
     assert entry.avro_value is not None, "a source without a schema is refused"
     return f"""CASE
         WHEN `value` IS NULL THEN 'the value is null'
         WHEN length(`value`) = 0 THEN 'the value is empty'
         {_header_clauses(entry.avro_value)}
-        WHEN {decoded} IS NULL THEN 'the value does not fit the Avro schema'
+        WHEN ({row}) IS NULL THEN 'the value does not fit the Avro schema'
         {more} END"""
 
 

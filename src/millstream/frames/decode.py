@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Internal columns between reading and decoding. The names cannot collide with a user's.
 REASON = "_millstream_reason"
 DECODED = "_millstream_decoded"
+_PARSED = "_millstream_parsed"
 CORRUPT = "_corrupt_record"
 
 
@@ -68,14 +69,15 @@ def decode_rows(entry: SourceEntry, raw: DataFrame) -> DataFrame:
     """
     if not entry.source.has_payload or entry.format is Format.RAW:
         return raw.withColumn(REASON, _reason_of_columns(entry, raw))
-    time = _missing_time_clause(entry)
     if entry.format is Format.AVRO:
-        decoded = avro_decode.decode_avro(entry, raw, DECODED)
-        reason = avro_decode.malformed_reason(entry, DECODED, time)
+        parsed, row = avro_decode.parse_avro(entry, _PARSED)
+        reason = avro_decode.malformed_reason(entry, row, _missing_time_clause(entry, row))
     else:
-        decoded = text_decode.decode_text(entry, raw, DECODED)
-        reason = text_decode.malformed_reason(entry, DECODED, time)
-    return decoded.withColumn(REASON, F.expr(reason))
+        parsed, row = text_decode.parse_text(entry, _PARSED)
+        reason = text_decode.malformed_reason(entry, row, _missing_time_clause(entry, row))
+    # In one projection: a reason derived from the decoded row would be a second one, which copies each row again.
+    both = {DECODED: F.expr(row), REASON: F.expr(reason)}
+    return raw.withColumn(_PARSED, parsed).withColumns(both).drop(_PARSED)
 
 
 def _apply_expectations(
@@ -96,12 +98,12 @@ def _apply_expectations(
     return apply_expectations(name, f"source '{name}'", entry.expect, rows, place=position, letters=letters)
 
 
-def _missing_time_clause(entry: SourceEntry) -> str:
+def _missing_time_clause(entry: SourceEntry, row: str) -> str:
     """Return the clause for a decoded row without event time, which no window contains and no watermark removes."""
     if entry.watermark is None or entry.watermark.event_time not in (entry.columns or {}):
         return ""
     time = entry.watermark.event_time
-    return f"WHEN {DECODED}.{quote_name(time)} IS NULL THEN {quote_text(f'{time} is missing')}"
+    return f"WHEN ({row}).{quote_name(time)} IS NULL THEN {quote_text(f'{time} is missing')}"
 
 
 def _reason_of_columns(entry: SourceEntry, raw: DataFrame) -> Column:

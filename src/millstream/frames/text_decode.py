@@ -9,12 +9,10 @@ from pyspark.sql import functions as F
 from millstream.pipeline.model import Format
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column
 
     from millstream.pipeline.model import SourceEntry
 
-# The result of Spark's parser. The name cannot collide with a user's.
-_PARSED = "_millstream_parsed"
 _CORRUPT = "_corrupt_record"
 # The message as text.
 _TEXT = "CAST(`value` AS STRING)"
@@ -25,21 +23,23 @@ _MARKER = "8b1fd2a4c67035ee"
 _FRAME = f"""concat('{{"row":', {_TEXT}, '\n,"end":"{_MARKER}"}}')"""
 
 
-def decode_text(entry: SourceEntry, raw: DataFrame, decoded: str) -> DataFrame:
-    """Add the column `decoded` to `raw`: the row, or NULL if the value does not consist of exactly one."""
+def parse_text(entry: SourceEntry, parsed: str) -> tuple[Column, str]:
+    """Return what parses the column `value`, and SQL for the row in the column `parsed`, the result.
+
+    The row is NULL if the value does not consist of exactly one.
+    """
     options = {**entry.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     if entry.format is Format.JSON:
         schema = f"row STRUCT<{entry.ddl}>, end STRING, `{_CORRUPT}` STRING"
-        parsed = F.from_json(F.expr(_FRAME), schema, options)
-        row, is_read = f"{_PARSED}.row", f"{_PARSED}.end = '{_MARKER}' AND"
+        result = F.from_json(F.expr(_FRAME), schema, options)
+        row, is_read = f"{parsed}.row", f"{parsed}.end = '{_MARKER}' AND"
     else:
-        parsed = F.from_csv(F.expr(_TEXT), f"{entry.ddl}, `{_CORRUPT}` STRING", options)
-        row, is_read = _PARSED, ""
-    whole_row = F.expr(f"CASE WHEN {is_read} {_PARSED}.{_CORRUPT} IS NULL THEN {row} END")
-    return raw.withColumn(_PARSED, parsed).withColumn(decoded, whole_row).drop(_PARSED)
+        result = F.from_csv(F.expr(_TEXT), f"{entry.ddl}, `{_CORRUPT}` STRING", options)
+        row, is_read = parsed, ""
+    return result, f"CASE WHEN {is_read} {parsed}.{_CORRUPT} IS NULL THEN {row} END"
 
 
-def malformed_reason(entry: SourceEntry, decoded: str, more: str) -> str:
+def malformed_reason(entry: SourceEntry, row: str, more: str) -> str:
     """Return SQL for the reason why a value cannot be decoded, or NULL. `more` are clauses on decoded rows.
 
     It is one SQL text, because columns built one by one in Python take 230 JVM calls for each source of each start.
@@ -53,5 +53,5 @@ def malformed_reason(entry: SourceEntry, decoded: str, more: str) -> str:
         WHEN `value` IS NULL THEN 'the value is null'
         WHEN length(`value`) = 0 THEN 'the value is empty'
         WHEN NOT is_valid_utf8({_TEXT}) THEN 'the value is not UTF-8'
-        WHEN {decoded} IS NULL THEN {mismatch}
+        WHEN ({row}) IS NULL THEN {mismatch}
         {more} END"""
