@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 EVENTS = sweep.size(10_000, 60_000, "MILLSTREAM_EVENTS")
 LATER = "2026-01-02T00:00:00Z"
-PATIENCE = 120 + EVENTS / 1000
-pytestmark = pytest.mark.timeout(4 * PATIENCE)
+# What a run that hangs would take, not what one may take: a busy machine is several times slower than an idle one.
+PATIENCE = 600
+pytestmark = pytest.mark.timeout(2 * PATIENCE)
 
 
 @pytest.fixture(scope="module")
