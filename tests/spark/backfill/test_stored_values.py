@@ -56,8 +56,16 @@ def test_the_options_of_the_sink_decide_what_its_files_store(shop: Shop) -> None
         shop.backfill("copy", start="2026-01-01 12:00")
 
 
-@pytest.mark.parametrize("sink", ["csv: files", "json: files", "parquet: {path: files, partition_by: id}"])
-def test_a_text_is_compared_as_the_files_give_it_back(sink: str, shop: Shop) -> None:
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "csv: files",
+        "json: files",
+        "parquet: {path: files, partition_by: id}",
+        "delta: {path: files, partition_by: id}",
+    ],
+)
+def test_a_text_is_compared_as_the_sink_gives_it_back(sink: str, shop: Shop) -> None:
     with_sink(shop, sink)
     shop.add_lines(*(order(text, "12:03:00") for text in TEXTS))  # type: ignore[arg-type]
 

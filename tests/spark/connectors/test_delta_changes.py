@@ -104,6 +104,18 @@ def test_what_comes_after_its_own_newer_deletion_stays_deleted(spark: SparkSessi
     assert table(sink) == {(0, 3, 6, "back")}
 
 
+@pytest.mark.parametrize("kind", [1, 2])
+def test_changes_of_an_empty_key_in_a_partition_column_are_changes_of_one_row(
+    kind: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = sink_of(tmp_path, kind, keys=["text", "id"]).model_copy(update={"partition_by": ("text",)})
+
+    wrote(spark, sink, "(1, 1, '', 'c'), (2, 1, '', 'c')", "(1, 2, '', 'u'), (2, 2, '', 'd')")
+
+    current = {row[:4] for row in table(sink, kind) if row[-1] is None or kind == 1}
+    assert current == {(0, 1, 2, None)}
+
+
 @pytest.mark.whole  # many of the changes above are such versions
 def test_a_late_version_splits_the_interval_that_it_falls_into(spark: SparkSession, tmp_path: Path) -> None:
     sink = sink_of(tmp_path, 2)

@@ -16,7 +16,7 @@ from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.delta.commit.log import TableSnapshot, read_entry
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.diagnostics.failure import CheckpointMismatch, NotReady
+from millstream.diagnostics.failure import CheckpointMismatch, MillstreamError, NotReady
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -76,6 +76,23 @@ def test_a_row_marked_as_deleted_removes_the_row_of_its_key(spark: SparkSession,
     writer.write(changes(spark, SECOND), 1)
 
     assert texts(sink) == {1: "changed", 2: "c", 5: "added"}
+
+
+def test_an_empty_text_in_a_partition_column_is_the_key_that_the_table_has(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    deletion = "text = '' AND op = 'D'"
+    sink = removing(tmp_path, merge_on=["text", "id"], partition_by=["text"], delete_when=deletion)
+    for number, rows in enumerate(
+        ["(1, '', 'I'), (2, '', 'I'), (3, 'c', 'I')", "(1, '', 'U'), (2, '', 'D')"]
+    ):
+        batch = changes(spark, rows)
+        opened(spark, sink, batch).write(batch, number)
+
+    assert sorted(read_rows(tmp_path / "t", "id", "text", "op")) == [(1, None, "U"), (3, "c", "I")]
+    twice = changes(spark, "(1, '', 'U'), (1, CAST(NULL AS STRING), 'U')")
+    with pytest.raises(MillstreamError, match="2 rows of one batch have the same key"):
+        opened(spark, sink, twice).write(twice, 2)
 
 
 def test_a_replayed_deletion_does_not_remove_what_came_later(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql.types import StructType
 
@@ -43,6 +43,19 @@ def instant_text_sql(column: str) -> str:
     Postgres and DuckDB write an instant in the same way. `column` is a quoted name.
     """
     return f"concat(CAST({column} AS STRING), regexp_replace(date_format({column}, 'xxxxx'), ':00$', ''))"
+
+
+def empty_text_as_null(schema: StructType, columns: Sequence[str], table: str = "") -> dict[str, str]:
+    """Return Spark SQL for those of the columns that are strings, with NULL for an empty text, by name.
+
+    Spark's file writers and Delta store an empty text in a partition column as NULL.
+    """
+    lower, prefix = {name.lower() for name in columns}, f"{table}." if table else ""
+    return {
+        field.name: f"nullif({prefix}{quote_name(field.name)}, '')"
+        for field in schema.fields
+        if field.name.lower() in lower and field.dataType.typeName() == "string"
+    }
 
 
 def outer_type(ddl: str) -> str:

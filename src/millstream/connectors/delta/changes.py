@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from millstream.connectors.api.cdc import END, GONE, START, content_expression
-from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.ddl import empty_text_as_null, quote_name
 from millstream.connectors.delta.commit.log import read_snapshot, table_lock
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class ChangeBatch:
         self._keys = [quote_name(name) for name in cdc.keys]
         self._sequence = quote_name(cdc.sequence_by)
         self._deletions_exist = False
+        self.partition_columns: tuple[str, ...] = ()
+        """Those of the table."""
 
     def drop_deletions(self, spark: SparkSession) -> None:
         """Drop the deletions of a catalog table that was dropped: they say nothing about the rows of the new one.
@@ -46,7 +48,7 @@ class ChangeBatch:
 
     def keep_deletions(self, frame: DataFrame) -> None:
         """Store the deletions of a batch, if it has any."""
-        deletions = self._cdc.changes(frame).where(GONE)
+        deletions = self._stored_changes(frame).where(GONE)
         if deletions.isEmpty():
             return
         deletions = self._cdc.chained(deletions) if self._cdc.has_history else self._cdc.newest(deletions)
@@ -116,10 +118,20 @@ class ChangeBatch:
     @contextmanager
     def _source(self, frame: DataFrame, table: DataFrame | None) -> Iterator[str]:
         """Yield SQL for a merge's rows, including deletions; `table` is None before it exists."""
-        changes = self._cdc.changes(frame)
+        changes = self._stored_changes(frame)
         compute = self._history if self._cdc.has_history else self._latest
         with _temporary_view(compute(changes, table), "come") as view:
             yield f"SELECT * FROM {view}"  # noqa: S608 - our own name
+
+    def _stored_changes(self, frame: DataFrame) -> DataFrame:
+        """Return the changes with their values as the table has them."""
+        changes = self._cdc.changes(frame)
+        stored = empty_text_as_null(changes.schema, self.partition_columns)
+        if not stored:
+            return changes
+        return changes.selectExpr(
+            *(f"{stored.get(name, quote_name(name))} AS {quote_name(name)}" for name in changes.columns)
+        )
 
     def _latest(self, changes: DataFrame, table: DataFrame | None) -> DataFrame:  # noqa: ARG002 - as `_history`
         """Return the newest change of each key, marked as deleted if a deletion is at least as new."""

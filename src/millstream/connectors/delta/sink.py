@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, PrivateAttr
 
 from millstream.connectors.api.cdc import Cdc
-from millstream.connectors.api.ddl import NESTED, outer_type, quote_name, type_names
+from millstream.connectors.api.ddl import NESTED, empty_text_as_null, outer_type, quote_name, type_names
 from millstream.connectors.api.row_key import key_problems
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.event_time_range import EventTimeRange
@@ -256,6 +256,10 @@ class DeltaSink(Sink):
 
         return None if self.delete_when is not None else read_table(spark, self, schema)
 
+    def stored_values(self, schema: StructType) -> dict[str, str]:
+        """Convert an empty text in a partition column to NULL."""
+        return empty_text_as_null(schema, self.partition_by)
+
     def outcome(self, rows: DataFrame) -> DataFrame | None:
         """Compute the table that results from the changes."""
         return self.cdc.outcome(rows) if self.cdc else None
@@ -308,6 +312,11 @@ class DeltaSink(Sink):
         if self.delete_when is not None:
             return "delete_when", f"coalesce(CAST(({self.delete_when}) AS BOOLEAN), false)"
         return None
+
+    @property
+    def is_deletion(self) -> str:
+        """The condition for a row that deletes another; null counts as false."""
+        return self.delete_marker[1] if self.delete_marker else "false"
 
     @property
     def place(self) -> str:

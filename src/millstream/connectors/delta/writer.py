@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint import empty_batches
-from millstream.connectors.api.ddl import quote_name
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult, conflicting_batch_error
 from millstream.connectors.delta.changes import ChangeBatch
 from millstream.connectors.delta.commit.log import (
+    TableSnapshot,
     cached_snapshot,
     is_skipped,
     read_entries,
@@ -28,7 +28,8 @@ from millstream.connectors.delta.commit.restored import follow_restore
 from millstream.connectors.delta.commit.sink_maintenance import SinkMaintenance
 from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, MergeOutcome, SmallMerge
 from millstream.connectors.delta.commit.statement_settings import with_settings
-from millstream.connectors.delta.errors import TWICE, error_condition, explain, is_concurrent_write
+from millstream.connectors.delta.errors import error_condition, explain, is_concurrent_write
+from millstream.connectors.delta.keyed_merge import GONE, KeyedMerge
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.diagnostics.failure import NotReady, Outage
 from millstream.spec.output_mode import OutputMode
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 FIRST_WAIT = 0.2
 
-GONE = "__removed"
-"""Column in a merge's source that marks the rows that delete others."""
-
 
 class DeltaWriter(Writer):
     """Delivers batches to one table.
@@ -69,6 +67,7 @@ class DeltaWriter(Writer):
         self._sink = sink
         self._spark: SparkSession | None = None
         self._exists = False
+        self._partition_columns: tuple[str, ...] = ()
         self._last: int | None = None
         """Last batch in the log; set by `open`, and reset after a failed write."""
         self._is_last_known = False
@@ -77,7 +76,7 @@ class DeltaWriter(Writer):
         self._changes = ChangeBatch(sink, sink.cdc) if sink.cdc else None
         self._maintenance = SinkMaintenance(sink, identity.mode)
         self._small = (
-            SmallMerge.of(sink, GONE, self._deletion_condition, self._maintenance.table)
+            SmallMerge.of(sink, GONE, self._sink.is_deletion, self._maintenance.table)
             if self._merges
             else None
         )
@@ -115,14 +114,12 @@ class DeltaWriter(Writer):
                     f"({condition_name})",
                     f"correct it; the columns are {', '.join(schema.names)}",
                 ) from error
-        snapshot = read_snapshot(spark, self._sink)
-        if snapshot.version >= 0:
+        snapshot = self._read_log()
+        if self._exists:
             require_compatible(snapshot, self._sink, self._sink.table_columns(schema.names))
-        self._exists = snapshot.version >= 0
         if self._changes and not self._exists:
             self.require_owner()
             self._changes.drop_deletions(spark)
-        self._last, self._is_last_known = snapshot.batch(self.identity.key), True
         if self.follows_restore:
             self._last = follow_restore(
                 spark, self._sink, snapshot, self.identity.key, self._surveyed, self._commit_metadata
@@ -146,10 +143,17 @@ class DeltaWriter(Writer):
     def has_batch(self, batch_id: int) -> bool:
         """Return whether the table's log has this batch or a later one."""
         if not self._is_last_known:
-            snapshot = read_snapshot(self._session, self._sink)
-            self._exists = snapshot.version >= 0
-            self._last, self._is_last_known = snapshot.batch(self.identity.key), True
+            self._read_log()
         return self._last is not None and batch_id <= self._last
+
+    def _read_log(self) -> TableSnapshot:
+        snapshot = read_snapshot(self._session, self._sink)
+        self._exists = snapshot.version >= 0
+        self._partition_columns = snapshot.partitions if self._exists else self._sink.partition_by
+        self._last, self._is_last_known = snapshot.batch(self.identity.key), True
+        if self._changes:
+            self._changes.partition_columns = self._partition_columns
+        return snapshot
 
     def write(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Commit one batch, or nothing if it was committed before. Only merged rows are counted.
@@ -264,13 +268,17 @@ class DeltaWriter(Writer):
         else:
             with self._unique_rows(frame, batch_id) as source:
                 if self._exists:
-                    self._merge(frame.sparkSession, source, frame.columns, commit_options)
+                    with (
+                        table_lock(self._session, self._sink),
+                        with_settings(frame.sparkSession, commit_options),
+                    ):
+                        frame.sparkSession.sql(self._keyed(frame).statement(source))
                 else:
                     # In a new table no key can match, so every row is added by the commit that creates it. If another
                     # writer creates it first, this commit fails, and the next attempt merges.
                     rows = frame.sparkSession.sql(source)
                     if self._sink.delete_when is not None:
-                        rows = rows.where(f"NOT {self._deletion_condition}")
+                        rows = rows.where(f"NOT {self._sink.is_deletion}")
                     self._save(rows, "error", commit_options)
 
     def _append(self, frame: DataFrame, commit_options: dict[str, str]) -> None:
@@ -330,43 +338,12 @@ class DeltaWriter(Writer):
         view = f"millstream_{self.identity.query_id}_{batch_id}".replace("-", "_")
         frame.createOrReplaceTempView(view)
         try:
-            yield unique_rows_sql(
-                view,
-                [quote_name(name) for name in self._sink.merge_on],
-                frame.columns,
-                self._deletion_condition,
-            )
+            yield self._keyed(frame).unique_rows(view)
         finally:
             frame.sparkSession.catalog.dropTempView(view)
 
-    def _merge(
-        self, spark: SparkSession, source: str, columns: list[str], commit_options: dict[str, str]
-    ) -> None:
-        """Replace or delete rows by key and insert the others."""
-        evolve = "WITH SCHEMA EVOLUTION " if self._sink.merge_schema else ""
-        same_key = " AND ".join(
-            f"held.{quote_name(key)} <=> come.{quote_name(key)}" for key in self._sink.merge_on
-        )
-        names, deletes, remains = [quote_name(name) for name in columns], "", ""
-        # `*` demands a value for each column of the table, also for one that the query no longer has.
-        update = f"UPDATE SET {', '.join(f'{name} = come.{name}' for name in names)}"
-        insert = f"INSERT ({', '.join(names)}) VALUES ({', '.join(f'come.{name}' for name in names)})"  # noqa: S608 - quoted
-        if self._sink.delete_when is not None:
-            # The two tables get different aliases. With `*`, the mark would become a column of the table.
-            source = f"SELECT *, {self._deletion_condition} AS `{GONE}` FROM ({source})"  # noqa: S608 - names are quoted
-            deletes, remains = f" WHEN MATCHED AND come.`{GONE}` THEN DELETE", f" AND NOT come.`{GONE}`"
-        elif self._sink.merge_schema:
-            update, insert = "UPDATE SET *", "INSERT *"
-        actions = f"{deletes} WHEN MATCHED THEN {update} WHEN NOT MATCHED{remains} THEN {insert}"
-        with table_lock(self._session, self._sink), with_settings(spark, commit_options):
-            spark.sql(
-                f"MERGE {evolve}INTO {self._sink.place} AS held USING ({source}) AS come ON {same_key}{actions}"
-            )
-
-    @property
-    def _deletion_condition(self) -> str:
-        """The condition for a row that deletes another; null counts as false."""
-        return self._sink.delete_marker[1] if self._sink.delete_marker else "false"
+    def _keyed(self, frame: DataFrame) -> KeyedMerge:
+        return KeyedMerge(self._sink, frame.schema, self._partition_columns)
 
     def _commit_metadata(self, batch_id: int) -> str:
         """Return the metadata that the table's history shows for the commit."""
@@ -381,20 +358,3 @@ class DeltaWriter(Writer):
     def _session(self) -> SparkSession:
         assert self._spark is not None, "used before open"
         return self._spark
-
-
-def unique_rows_sql(view: str, keys: list[str], columns: list[str], is_deletion: str) -> str:
-    """Return SQL for a batch's rows that fails at a duplicate key. `is_deletion` is the condition of deletions.
-
-    MERGE itself rejects such a key only if the table already has it; otherwise it would insert both rows.
-    """
-    key = ", ".join(keys)
-    details = f"struct(struct({key}) AS `key`, `__same_key` AS `rows`, `__same_gone` AS `deletions`)"
-    details_json = f"to_json({details}, map('ignoreNullFields', 'false'))"
-    return (
-        f"SELECT {', '.join(quote_name(name) for name in columns)} FROM (SELECT *,"  # noqa: S608 - names are quoted
-        f" count(*) OVER (PARTITION BY {key}) AS `__same_key`,"
-        f" count_if({is_deletion}) OVER (PARTITION BY {key}) AS `__same_gone` FROM {view})"
-        " WHERE if(`__same_key` = 1, true,"
-        f" CAST(raise_error(concat('{TWICE}', {details_json})) AS BOOLEAN))"
-    )

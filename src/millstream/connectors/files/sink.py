@@ -8,6 +8,7 @@ from pydantic import Field
 
 from millstream.connectors.api.ddl import (
     NESTED,
+    empty_text_as_null,
     options_argument,
     outer_type,
     parsed_values,
@@ -251,11 +252,7 @@ class FilesSink(Sink):
     def stored_values(self, schema: StructType) -> dict[str, str]:
         """Convert to the format and back; in the name of a folder, an empty text is NULL."""
         body = type(schema)([field for field in schema.fields if field.name not in self.partition_by])
-        return self._stored_in_files(body) | {
-            field.name: f"nullif({quote_name(field.name)}, '')"
-            for field in schema.fields
-            if field.name in self.partition_by and field.dataType.typeName() == "string"
-        }
+        return self._stored_in_files(body) | empty_text_as_null(schema, self.partition_by)
 
     def _stored_in_files(self, body: StructType) -> dict[str, str]:
         """Convert to JSON or CSV and back: by default, times have milliseconds. Other formats store what they get."""
