@@ -119,6 +119,16 @@ def test_a_repeated_batch_changes_nothing(spark: SparkSession, filled: DeltaSink
     assert (2, "later", 3.0) in read_rows(filled)
 
 
+def test_the_log_has_no_entry_of_a_batch_that_changed_nothing(spark: SparkSession, filled: DeltaSink) -> None:
+    sink = filled.model_copy(update={"delete_when": "text = 'gone'"})
+    writer = opened(spark, sink, rows(spark, *FIRST))
+
+    results = [writer.write(rows(spark, (key, NOON, "gone", None)), batch) for batch, key in ((1, 9), (2, 1))]
+
+    assert [result.is_recorded for result in results] == [False, True]
+    assert [entry.batch for entry in writer.last_committed_batches(spark)] == [2]
+
+
 def test_spark_appends_and_merges_after_it(spark: SparkSession, sink: DeltaSink) -> None:
     writer = opened(spark, sink, rows(spark, *FIRST))
     for batch in range(2):

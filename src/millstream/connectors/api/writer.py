@@ -48,13 +48,15 @@ class WriteResult:
     """Result of a write. `is_skipped` if the sink already had the batch; `rows` is None if they were not counted.
 
     `is_spooled` if the batch was spooled, to be delivered when the sink is back. `way` names the kind's way for small
-    batches, if it was used.
+    batches, if it was used. `is_recorded` is False if the batch changed nothing and has no entry in the sink's
+    ledger.
     """
 
     rows: int | None = None
     is_skipped: bool = False
     is_spooled: bool = False
     way: str = ""
+    is_recorded: bool = True
 
 
 def conflicting_batch_error(identity: SinkIdentity, batch_id: int) -> CheckpointMismatch:

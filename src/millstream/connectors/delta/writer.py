@@ -169,7 +169,7 @@ class DeltaWriter(Writer):
                 return self._passed_over(batch_id) if attempt else WriteResult(rows=0, is_skipped=True)
             if rows == 0 and self._exists:
                 self._record_empty(batch_id)
-                return WriteResult(rows=0)
+                return WriteResult(rows=0, is_recorded=False)
             if attempt:
                 self.reset_metrics()
             commit_options = self._commit_options(batch_id)
@@ -197,12 +197,14 @@ class DeltaWriter(Writer):
                 and is_skipped(self._session, cached_snapshot(self._session, self._sink), commit_options)
             ):
                 return self._passed_over(batch_id)
-            if outcome is MergeOutcome.UNCHANGED:
+            is_recorded = outcome is not MergeOutcome.UNCHANGED
+            if not is_recorded:
                 self._record_empty(batch_id)
             self._last, self._exists = batch_id, True
             if outcome is MergeOutcome.UNFIT:
                 self._maintenance.after_spark(self._session)
-            return WriteResult(rows=rows, way="" if outcome is MergeOutcome.UNFIT else BY_DELTA_RS)
+            way = "" if outcome is MergeOutcome.UNFIT else BY_DELTA_RS
+            return WriteResult(rows=rows, way=way, is_recorded=is_recorded)
         raise Outage(f"batch {batch_id} may or may not be written", "nothing to do: it is repeated")
 
     def _record_empty(self, batch_id: int) -> None:

@@ -67,7 +67,7 @@ class SpoolingWriter(Writer):
         self._failures = 0
         self._probe_at = 0.0
         self._newest: int | None = None
-        """The last batch with rows that this run has written."""
+        """The last batch with rows that this run has written and the sink's ledger has."""
         self._verify: Callable[[Sequence[LedgerEntry]], None] | None = None
         self.has_checksums, self.has_ledger = self._inner.has_checksums, self._inner.has_ledger
         self.skips_empty, self.always_executes = self._inner.skips_empty, self._inner.always_executes
@@ -291,7 +291,7 @@ class SpoolingWriter(Writer):
         """Make one attempt to write."""
         result = self._open_inner(frame.schema).write(frame, batch_id)
         self._failures = 0
-        if result.rows and self.has_ledger:
+        if result.rows and result.is_recorded and self.has_ledger:
             self._newest = batch_id
         return result
 
@@ -329,11 +329,15 @@ class SpoolingWriter(Writer):
         if self._verify is not None:
             self._verify(entries)
             self._verify = None
-        elif not any(
-            entry.writer == self.identity.key and entry.batch >= (self._newest or 0) for entry in entries
-        ):
+            return
+        newest = self._newest or 0
+        if any(entry.writer == self.identity.key and entry.batch >= newest for entry in entries):
+            return
+        # Another writer's open transaction may hide the entry for a while.
+        last_entry = self._inner.newest(spark)
+        if last_entry is None or last_entry.batch < newest:
             raise CheckpointMismatch(
-                f"sink '{self.identity.sink}' of query '{self.identity.query}' no longer has batch {self._newest}, "
+                f"sink '{self.identity.sink}' of query '{self.identity.query}' no longer has batch {newest}, "
                 "which this run has written: it was restored or recreated, or another server has taken over",
                 "restore its latest data; the next start names the batches that it lacks",
             )

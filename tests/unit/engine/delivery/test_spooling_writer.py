@@ -225,6 +225,8 @@ class Database:
     def __init__(self) -> None:
         self.batches: list[int] = []
         self.is_away = False
+        self.without_effect: set[int] = set()
+        self.hidden = 0
 
 
 class Store(Writer):
@@ -237,13 +239,18 @@ class Store(Writer):
         self.database = database
 
     def last_committed_batches(self, spark: Any) -> tuple[LedgerEntry, ...]:  # noqa: ARG002 - the contract's signature
-        return tuple(LedgerEntry(IDENTITY.key, batch) for batch in self.database.batches[-1:])
+        visible = self.database.batches[: len(self.database.batches) - self.database.hidden]
+        return tuple(LedgerEntry(IDENTITY.key, batch) for batch in visible[-1:])
 
     def write(self, frame: Any, batch_id: int) -> WriteResult:  # noqa: ARG002 - the contract's signature
         if self.database.is_away:
             raise Outage("the database is away", "start it")
-        self.database.batches.append(batch_id)
-        return WriteResult(rows=3)
+        if batch_id not in self.database.without_effect:
+            self.database.batches.append(batch_id)
+        return WriteResult(rows=3, is_recorded=batch_id not in self.database.without_effect)
+
+    def newest(self, spark: Any) -> LedgerEntry | None:  # noqa: ARG002 - as above
+        return next((LedgerEntry(IDENTITY.key, batch) for batch in self.database.batches[-1:]), None)
 
 
 @pytest.mark.parametrize("lost", [0, 1, 6])
@@ -268,3 +275,27 @@ def test_a_sink_that_comes_back_without_the_batches_of_this_run_is_not_written_p
     else:
         assert writer.write(frame, 7).rows == 3
     assert database.batches == [*range(6 - lost), *([] if lost else [7])]
+
+
+@pytest.mark.parametrize(
+    "why", ["the last batch changed nothing", "an open transaction hides the last batch"]
+)
+def test_a_batch_that_the_ledger_does_not_show_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
+    monkeypatch.setattr(BatchSpool, "spool", lambda *_: None)
+    database, frame = Database(), SimpleNamespace(schema=[])
+    if why == "the last batch changed nothing":
+        database.without_effect = {1}
+    writer: Any = SpoolingWriter(IDENTITY, lambda: Store(database), BatchSpool(tmp_path), None)
+    writer.open(None, [])
+    writer.write(frame, 0)
+    writer.write(frame, 1)
+    database.is_away = True
+    writer.write(frame, 2)
+    database.is_away, database.hidden = False, 0 if database.without_effect else 1
+
+    writer.write(frame, 3)
+
+    assert database.batches[-1] == 3
