@@ -67,6 +67,33 @@ def test_a_column_of_the_table_that_the_query_no_longer_has_stays_as_it_is(
     assert sorted(read_rows(tmp_path / "t", "id", "note", "n")) == [(1, "former", 2), (2, None, 3)]
 
 
+@pytest.mark.parametrize(
+    "key", [{"merge_on": ["id"]}, {"cdc": {"keys": ["id"], "sequence_by": "n"}}], ids=["merge_on", "cdc"]
+)
+def test_a_table_whose_types_would_cut_values_is_refused(
+    key: dict[str, object], spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = DeltaSink.model_validate({"path": str(tmp_path / "t"), **key})
+    former = pyarrow.table({"id": pyarrow.array([1]), "n": pyarrow.array([1], pyarrow.int32())})
+    write_deltalake(tmp_path / "t", former)
+    fraction = spark.sql("SELECT 1 AS id, 1.9D AS n")
+
+    with pytest.raises(NotReady, match=r"column 'n' of .* is int, but the query's column is double"):
+        opened(spark, sink, fraction)
+
+
+def test_a_table_of_the_query_has_its_types(spark: SparkSession, tmp_path: Path) -> None:
+    sink = DeltaSink.model_validate({"path": str(tmp_path / "t"), "merge_on": ["id"]})
+    rows = spark.sql(
+        "SELECT 1 AS id, 1.5 AS d, 1.5D AS f, DATE'2026-01-01' AS day, TIMESTAMP'2026-01-01' AS at,"
+        " TIMESTAMP_NTZ'2026-01-01' AS ntz, true AS b, X'00' AS x, array(1.5D) AS a, NULL AS none,"
+        " CAST('a' AS VARCHAR(3)) AS v"
+    )
+    opened(spark, sink, rows).write(rows, 0)
+
+    assert opened(spark, sink, rows).has_batch(0)
+
+
 def test_a_row_marked_as_deleted_removes_the_row_of_its_key(spark: SparkSession, tmp_path: Path) -> None:
     sink, first = removing(tmp_path), changes(spark, FIRST)
     writer = opened(spark, sink, first)

@@ -10,6 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from millstream.connectors import registry
 from millstream.connectors.api.values.connectivity import CheckpointedSource
+from millstream.connectors.delta.commit.column_casts import TYPE_WIDENING, describe_loss
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode
@@ -98,9 +99,50 @@ def test_an_append_takes_a_columns_own_type_only(place: Location, given: str) ->
     assert [code for code, _ in of_sink(place, {"id": "string", "n": given})] == ["MS568"]
 
 
-@pytest.mark.parametrize("given", ["int", "double", "boolean", "timestamp"])
+@pytest.mark.parametrize("given", ["int", "decimal(10,0)", "boolean"])
 def test_a_merge_casts_numbers(place: Location, given: str) -> None:
     assert of_sink(place, {"id": "string", "n": given}, merge_on=("id",)) == []
+
+
+@pytest.mark.parametrize("given", ["double", "decimal(10,2)", "timestamp"])
+def test_a_merge_that_would_lose_a_part_of_each_value_is_told(place: Location, given: str) -> None:
+    assert [code for code, _ in of_sink(place, {"id": "string", "n": given}, merge_on=("id",))] == ["MS568"]
+
+
+def test_a_merge_that_may_widen_the_columns_type_loses_nothing(place: Location) -> None:
+    settings: dict[str, Any] = {"merge_on": ("id",), "merge_schema": True}
+    assert [code for code, _ in of_sink(place, {"id": "string", "n": "double"}, **settings)] == ["MS568"]
+
+    DeltaTable(str(place)).alter.set_table_properties({TYPE_WIDENING: "true"}, raise_if_not_exists=False)
+
+    assert of_sink(place, {"id": "string", "n": "double"}, **settings) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "loss"),
+    [
+        ("bigint", "int", ""),
+        ("int", "bigint", ""),
+        ("double", "float", ""),
+        ("double", "bigint", ""),
+        ("float", "double", "digits are lost"),
+        ("int", "float", "decimal places are lost"),
+        ("int", "decimal(9,0)", ""),
+        ("int", "decimal(9,2)", "decimal places are lost"),
+        ("decimal(9,2)", "decimal(12,2)", ""),
+        ("decimal(9,2)", "decimal(9,3)", "decimal places after 2 are lost"),
+        ("decimal(9,2)", "double", "decimal places after 2 are lost"),
+        ("boolean", "int", "every number but 0 becomes true"),
+        ("int", "boolean", ""),
+        ("date", "timestamp", "the time of day is lost"),
+        ("timestamp", "date", ""),
+        ("bigint", "timestamp", "fractions of a second are lost"),
+        ("string", "timestamp", ""),
+        ("struct", "struct<a:double>", ""),
+    ],
+)
+def test_a_cast_loses_nothing_or_is_told(column: str, value: str, loss: str) -> None:
+    assert describe_loss(column, value) == loss
 
 
 def test_a_text_that_a_merge_casts_may_be_no_number(place: Location) -> None:

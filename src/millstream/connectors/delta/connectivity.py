@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
+from millstream.connectors.delta.commit.column_casts import NUMBERS, TYPE_WIDENING, accepts, describe_loss
 from millstream.connectors.delta.commit.delta_rs_paths import require_delta_rs
 from millstream.connectors.delta.commit.log import TableSnapshot, require_compatible
 from millstream.connectors.delta.folder_check import require_writable
@@ -24,14 +25,6 @@ if TYPE_CHECKING:
     from millstream.spec.location import Location
 
 _DDL = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
-_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
-# MERGE casts between the types of each set; an append accepts a column's own type only. Tested on Delta 4.4.
-_CAST = (
-    _NUMBERS | {"boolean"},
-    _NUMBERS | {"timestamp"},
-    frozenset({"date", "timestamp", "timestamp_ntz"}),
-    frozenset({"string", "binary"}),
-)
 # Number of commits of a table's history that are searched for changes in place.
 _LATEST = 20
 _CHANGES = ("UPDATE", "DELETE", "MERGE", "TRUNCATE")
@@ -116,12 +109,15 @@ def check_sink(
                 fix="correct merge_on, or write to another path",
             )
     merges = bool(sink.row_key) and mode is not OutputMode.COMPLETE
-    for name, query_type in {} if sink.merge_schema or columns is None else columns.items():
+    widening = (table.metadata().configuration or {}).get(TYPE_WIDENING, "false")
+    widens = sink.merge_schema and widening.lower() == "true"
+    for name, query_type in {} if columns is None or widens else columns.items():
         kind = lower.get(name.lower())
-        if not kind or _accepts(kind, query_type, merges=merges):
+        loss = describe_loss(kind, query_type) if kind and merges else ""
+        if not kind or (not loss and (sink.merge_schema or accepts(kind, query_type, merges=merges))):
             continue
         # A string is cast to the column's type, and fails if it cannot be parsed.
-        casts_text = merges and query_type == "string" and kind in {"date", "timestamp", "boolean", *_NUMBERS}
+        casts_text = merges and query_type == "string" and kind in {"date", "timestamp", "boolean", *NUMBERS}
         yield ConnectivityFinding(
             "MS568",
             f"column '{name}' of Delta table {sink.target()} is {kind}, but the query's column is "
@@ -129,6 +125,8 @@ def check_sink(
             "path",
             f"the first string that is not a valid {kind} stops the query"
             if casts_text
+            else f"the run refuses to start, because a merge would cast each value: {loss}"
+            if loss
             else "Delta rejects the first batch",
             f"cast it in the view: CAST({name} AS {kind.upper()})",
             Severity.WARNING if casts_text else Severity.ERROR,
@@ -167,15 +165,3 @@ def _latest_change(table: DeltaTable) -> tuple[int, str] | None:
 def _ddl(kind: Any) -> str:
     """Convert a type of Delta's schema to Spark DDL; only the outer name of a nested type."""
     return _DDL.get(kind, kind) if isinstance(kind, str) else str(kind.get("type"))
-
-
-def _accepts(column_type: str, value_type: str, *, merges: bool) -> bool:
-    """Return whether a column accepts every value of this type. Delta itself checks nested types."""
-    column_name, value_name = column_type.partition("(")[0], value_type.partition("<")[0].partition("(")[0]
-    if value_name in ("void", "char", "varchar"):
-        return True
-    if not merges:
-        return column_type == value_type or (column_name == value_name and column_name != "decimal")
-    return column_name in (value_name, "string") or any(
-        {column_name, value_name} <= family for family in _CAST
-    )

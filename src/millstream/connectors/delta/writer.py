@@ -21,6 +21,7 @@ from millstream.connectors.delta.commit.log import (
     read_entry,
     read_snapshot,
     require_compatible,
+    require_lossless,
     table_lock,
 )
 from millstream.connectors.delta.commit.numbered_append import NumberedAppend
@@ -117,6 +118,8 @@ class DeltaWriter(Writer):
         snapshot = self._read_log()
         if self._exists:
             require_compatible(snapshot, self._sink, self._sink.table_columns(schema.names))
+            if self._merges:
+                require_lossless(snapshot, self._sink, schema)
         if self._changes and not self._exists:
             self.require_owner()
             self._changes.drop_deletions(spark)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.connectors.api.batch_ledger import LedgerEntry, parse_metadata
 from millstream.connectors.api.cdc import START
 from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.delta.commit.column_casts import TYPE_WIDENING, describe_loss
 from millstream.connectors.delta.commit.commit_lock import commit_lock, interruptible_pause
 from millstream.diagnostics.failure import NotReady
 from millstream.spark import internals
@@ -313,6 +314,25 @@ def require_compatible(snapshot: TableSnapshot, sink: DeltaSink, columns: list[s
             f"but the spec has {', '.join(sink.partition_by)}",
             "remove partition_by, or write to another path",
         )
+
+
+def require_lossless(snapshot: TableSnapshot, sink: DeltaSink, schema: StructType) -> None:
+    """Raise `NotReady` if a merge of these columns would cast values to the table's types and lose a part of them."""
+    widening = snapshot.snapshot.metadata().configuration().get(TYPE_WIDENING)
+    if sink.merge_schema and widening.isDefined() and str(widening.get()).lower() == "true":
+        return
+    table_schema = type(schema).fromJson(json.loads(snapshot.snapshot.schema().json()))
+    types = {field.name.lower(): field.dataType.simpleString() for field in table_schema}
+    written = set(sink.takes(schema.names))
+    for field in schema:
+        column_type, query_type = types.get(field.name.lower(), ""), field.dataType.simpleString()
+        if field.name in written and (loss := describe_loss(column_type, query_type)):
+            raise NotReady(
+                f"column '{field.name}' of Delta table {sink.target()} is {column_type}, but the query's column is "
+                f"{query_type}: {loss}",
+                f"cast it in the view, CAST({quote_name(field.name)} AS {column_type.upper()}), or write to another "
+                "path",
+            )
 
 
 def _lower(names: tuple[str, ...]) -> list[str]:
