@@ -151,11 +151,11 @@ def _pattern(common: str, name: str) -> re.Pattern[str]:
 
 
 def _list_causes(error: BaseException | None) -> list[BaseException]:
-    """List an exception and its causes, outermost first."""
+    """List an exception and its causes, outermost first. `raise … from None` ends the list."""
     chain: list[BaseException] = []
     while error is not None and error not in chain:
         chain.append(error)
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return chain
 
 

@@ -136,7 +136,7 @@ class SpoolingWriter(Writer):
                 cause, reason = self._record_failure(error)
                 wait = min(2.0 ** (self._failures - 2), PATIENCE)
                 if cause is not FailureKind.OUTAGE or time.monotonic() + wait - started > PATIENCE:
-                    return self._defer(frame, batch_id, reason, error)
+                    return self._defer(frame, batch_id, reason)
                 threading.Event().wait(wait)
 
     def deliver(self, waiting: SpooledBatch, spark: SparkSession) -> WriteResult:
@@ -243,11 +243,11 @@ class SpoolingWriter(Writer):
     def _write_after_spooled(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Spool the batch. If the sink is back, first deliver some of the spooled batches, then this one."""
         if self._columns is None:
-            return self._defer(frame, batch_id, "batches before it wait", None)
+            return self._defer(frame, batch_id, "batches before it wait")
         self._batch_waits = True
         try:
             if not self._lock.acquire(timeout=DRAIN):
-                return self._defer(frame, batch_id, "batches before it wait", None)
+                return self._defer(frame, batch_id, "batches before it wait")
             try:
                 return self._deliver_spooled_then(frame, batch_id)
             finally:
@@ -257,32 +257,33 @@ class SpoolingWriter(Writer):
 
     def _deliver_spooled_then(self, frame: DataFrame, batch_id: int) -> WriteResult:
         """Deliver the spooled batches and then this one, as far as time and the sink allow."""
-        reason, failure = "batches before it wait", None
+        reason = "batches before it wait"
         started, delivered = time.monotonic(), 0
         try:
             while (waiting := self._spool.oldest()) is not None:
                 if delivered >= LEAST and time.monotonic() - started > DRAIN:
-                    return self._defer(frame, batch_id, reason, None)
+                    return self._defer(frame, batch_id, reason)
                 self._deliver_later(waiting, frame.sparkSession)
                 delivered += 1
             return self._write(frame, batch_id)
         except Exception as error:  # noqa: BLE001 - as above
             _, reason = self._record_failure(error)
-            failure = error
-        return self._defer(frame, batch_id, reason, failure)
+        return self._defer(frame, batch_id, reason)
 
     def _deliver_later(self, waiting: SpooledBatch, spark: SparkSession) -> None:
         """Deliver a spooled batch and emit an event."""
         self.deliver(waiting, spark)
         self._emit("delivered_later", batch=waiting.batch, batches=self._count_spooled())
 
-    def _defer(self, frame: DataFrame, batch_id: int, reason: str, failure: Exception | None) -> WriteResult:
+    def _defer(self, frame: DataFrame, batch_id: int, reason: str) -> WriteResult:
         """Spool a batch. If that fails too, the batch itself cannot run or the spool cannot be written."""
         try:
             self._spool.spool(frame, batch_id, reason, self.note(batch_id))
         except Exception as error:
-            # Raise any error, with the sink's refusal as its cause.
-            raise error from failure
+            # This error decides whether the query starts again, not the sink's refusal, whose text could pass for an
+            # outage.
+            error.add_note(f"Batch {batch_id} could not be spooled for sink '{self.identity.sink}'.")
+            raise error from None
         hit_failpoint("aside.kept")
         self._emit("set_aside", batch=batch_id, reason=reason, batches=self._count_spooled())
         return WriteResult(is_spooled=True)

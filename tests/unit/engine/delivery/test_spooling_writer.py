@@ -11,10 +11,11 @@ import pytest
 
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, LedgerEntry
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
-from millstream.diagnostics.failure import CheckpointMismatch, Outage
+from millstream.diagnostics.failure import CheckpointMismatch, MillstreamError, Outage
 from millstream.engine.delivery import spooling_writer
 from millstream.engine.delivery.batch_spool import BatchSpool, SpooledBatch
 from millstream.engine.delivery.spooling_writer import SpoolingWriter
+from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -299,3 +300,42 @@ def test_a_batch_that_the_ledger_does_not_show_is_not_lost(
     writer.write(frame, 3)
 
     assert database.batches[-1] == 3
+
+
+@pytest.mark.parametrize(
+    ("refusal", "failure", "cause"),
+    [
+        (
+            MillstreamError("table t rejects a row"),
+            OSError(28, "No space left on device"),
+            FailureKind.OUTAGE,
+        ),
+        (
+            Outage("the database is away"),
+            ValueError("[CAST_INVALID_INPUT] 'x' is no INT"),
+            FailureKind.DEFECT,
+        ),
+    ],
+    ids=["the disk is full", "a record cannot be cast"],
+)
+def test_what_keeps_a_batch_from_being_spooled_decides_what_becomes_of_the_query(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    refusal: Exception,
+    failure: Exception,
+    cause: FailureKind,
+) -> None:
+    def fail(*_: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
+    monkeypatch.setattr(BatchSpool, "spool", fail)
+    monkeypatch.setattr(Store, "write", lambda *_: (_ for _ in ()).throw(refusal))
+    writer: Any = SpoolingWriter(IDENTITY, lambda: Store(Database()), BatchSpool(tmp_path), None)
+    writer.open(None, [])
+
+    with pytest.raises(type(failure)) as raised:
+        writer.write(SimpleNamespace(schema=[]), 0)
+
+    assert classify(None, raised.value).cause is cause
+    assert raised.value.__notes__ == ["Batch 0 could not be spooled for sink 'delta:out'."]
