@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # One bad row in a million takes forty attempts. If a batch needs more than TRIES, most of it is bad: the query ends.
 TRIES, SECONDS = 1000, 60.0
-# Columns that give the position of a row's record, if the query has kept them under these names and types.
-_POSITION = {"topic": "string", "partition": "int", "offset": "bigint"}
 
 
 class RowIsolatingWriter(Writer):
@@ -125,16 +123,10 @@ class RowIsolatingWriter(Writer):
         return None if finder.fails(good) is not None else (good, finder.letters(bad))
 
     def _store_dead_letters(self, bad: DataFrame, batch_id: int) -> None:
-        position = [
-            (F.col(name) if bad.schema[name].dataType.simpleString() == kind else F.lit(None))
-            if name in bad.columns
-            else F.lit(None)
-            for name, kind in _POSITION.items()
-        ]
+        # Without a topic, even if the query outputs one: a row is not the record, which other sinks have accepted.
         values = {
             "query": F.lit(self.identity.query),
             "source": F.lit(self._source),
-            **dict(zip(_POSITION, position, strict=True)),
             "value": F.encode(row_as_json([name for name in bad.columns if name != REASON]), "UTF-8"),
             "reason": F.concat(F.lit(f"{self.identity.sink} refuses it: "), F.col(REASON)),
             "batch_id": F.lit(batch_id),

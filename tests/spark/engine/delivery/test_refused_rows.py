@@ -25,6 +25,7 @@ class Table:
     """A table that takes positive amounts, each id once, and a pipeline that writes it."""
 
     give_up_after = "1 minute"
+    view = "SELECT * FROM orders"
 
     def __init__(self, project: Project, stack: Endpoints) -> None:
         self.project, self.url = project, stack.postgres
@@ -49,7 +50,9 @@ class Table:
         to = {"postgres": sink, "on_error": "dead_letter_rows"}
         retry = {"first": "10 ms", "give_up_after": self.give_up_after}
         return self.project.pipeline(
-            queries={"copy": {"from": "orders", "to": [to]}}, defaults={"retry": retry}
+            views={"placed": self.view},
+            queries={"copy": {"from": "placed", "to": [to]}},
+            defaults={"retry": retry},
         )
 
     def ids(self) -> list[str]:
@@ -83,6 +86,18 @@ def test_the_rest_of_a_batch_is_written_and_refused_rows_are_kept_with_the_reaso
     (event,) = table.project.list_events("dead_letter")
     assert [(part["reason"], part["records"]) for part in event.data["reasons"]] == [("refused", 2)]
     assert len(context.getPersistentRDDs()) == cached  # type: ignore[attr-defined]
+
+
+def test_a_refused_row_with_the_position_of_its_record_is_not_that_record(table: Table) -> None:
+    table.ask(f'ALTER TABLE {table.name} ADD topic text, ADD partition int, ADD "offset" bigint')
+    table.view = "SELECT *, 'orders' AS topic, 0 AS partition, 473L AS offset FROM orders"
+
+    assert table.run(("a", 1), ("low", -1))
+
+    (letter,) = read_unique(table.pipeline.letters)
+    assert (letter.topic, letter.partition, letter.offset) == (None, None, None)
+    row = json.loads(letter.value or b"")
+    assert (row["topic"], row["partition"], row["offset"]) == ("orders", 0, 473)
 
 
 def test_a_batch_that_comes_again_adds_no_row_and_no_letter(table: Table) -> None:
