@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.ddl import options_argument, quote_name, quote_text
+from millstream.connectors.api.ddl import instant_text_sql, options_argument, quote_name, quote_text
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.kafka.client.admin import describe_topics
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
     from millstream.connectors.kafka.sink import KafkaSink
 
@@ -74,11 +76,14 @@ class KafkaWriter(Writer):
 
     def _key(self, schema: StructType) -> str:
         if len(self.sink.key) > 1:
-            row = ", ".join(quote_name(name) for name in self.sink.key)
-            return f"to_json(struct({row}){options_argument({'ignoreNullFields': 'false'})})"
+            return _object_key([schema[name] for name in self.sink.key])
         (name,) = self.sink.key
-        binary = schema[name].dataType.typeName() == "binary"
-        return quote_name(name) if binary else f"CAST({quote_name(name)} AS STRING)"
+        column, kind = quote_name(name), schema[name].dataType.typeName()
+        if kind == "timestamp":
+            # In the hour that a zone repeats in autumn, two instants have one text, which is read as the first.
+            is_unique = f"try_cast(CAST({column} AS STRING) AS TIMESTAMP) <=> {column}"
+            return f"if({is_unique}, CAST({column} AS STRING), {instant_text_sql(column)})"
+        return column if kind == "binary" else f"CAST({column} AS STRING)"
 
     def _headers(self, batch_id: int | None) -> str:
         own_headers = {QUERY_HEADER: quote_text(self.identity.query_id)}
@@ -122,6 +127,22 @@ class KafkaWriter(Writer):
                 f"kafka {sink.target()} has no column left for the value",
                 "remove a column from headers, or select one more",
             )
+
+
+def _object_key(fields: Sequence[StructField]) -> str:
+    """Return Spark SQL for a key of several columns. Its times have milliseconds, or microseconds if need be."""
+    row = f"struct({', '.join(quote_name(field.name) for field in fields)})"
+    options = {"ignoreNullFields": "false"}
+    key = f"to_json({row}{options_argument(options)})"
+    times = [quote_name(field.name) for field in fields if "timestamp" in field.dataType.simpleString()]
+    if not times:
+        return key
+    options |= {
+        "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+        "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    }
+    is_finer = " OR ".join(f"coalesce(CAST({time} AS STRING) RLIKE '[.][0-9]{{4}}', false)" for time in times)
+    return f"if({is_finer}, to_json({row}{options_argument(options)}), {key})"
 
 
 def value_sql(sink: KafkaSink, columns: list[str]) -> str:
