@@ -33,9 +33,10 @@ VALUES = """
     'tab\\tline\\nback\\\\slash \\\\N "quote" é 😀' AS words, CAST('' AS STRING) AS nothing,
     DATE'0001-01-01' AS day, TIMESTAMP'1883-11-18 12:03:57.123456' AS instant,
     TIMESTAMP_NTZ'9999-12-31 23:59:59.999999' AS clock, X'00FF5C' AS bytes,
-    array(1, NULL) AS list, map('a', 1) AS pairs, named_struct('x', 1, 'y', NULL) AS parts
+    array(1, NULL) AS list, map('a', 1) AS pairs, named_struct('x', 1, 'y', NULL) AS parts,
+    named_struct('a', TIMESTAMP'2026-01-31 12:00:00.123456', 'b', TIMESTAMP_NTZ'2026-01-31 12:00:00.000001') AS times
   UNION ALL SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL
+    NULL, NULL, NULL, NULL
 """
 
 
@@ -48,12 +49,13 @@ def test_every_type_arrives_as_it_was(way: str, stack: Endpoints, spark: SparkSe
     text = (
         "id, concat_ws(' | ', yes, tiny, small, whole, large, real, wide, exact, day, instant, clock, bytes,"
     )
-    text += " list, pairs, parts), words, nothing"
+    text += " list, pairs, parts, times), words, nothing"
     full, empty = rows_of(stack, sink, text)
     assert full[1] == (
         "t | -128 | -32768 | -2147483648 | -9223372036854775808 | -Infinity | NaN |"
         " -12345678901234567890.123456789 | 0001-01-01 | 1883-11-18 12:03:57.123456+00 |"
-        ' 9999-12-31 23:59:59.999999 | \\x00ff5c | [1, null] | {"a": 1} | {"x": 1, "y": null}'
+        ' 9999-12-31 23:59:59.999999 | \\x00ff5c | [1, null] | {"a": 1} | {"x": 1, "y": null} |'
+        ' {"a": "2026-01-31T12:00:00.123456Z", "b": "2026-01-31T12:00:00.000001"}'
     )
     assert full[2:] == ('tab\tline\nback\\slash \\N "quote" é 😀', "")
     assert empty == (2, "", None, None)

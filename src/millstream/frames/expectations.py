@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.ddl import JSON_OPTIONS, quote_name
 from millstream.spec.expectation import Expectation, Otherwise
 
 if TYPE_CHECKING:
@@ -135,9 +135,9 @@ def json_array(row: Column, is_taken: Column, most: int) -> Column:
 
 
 def row_as_json(columns: Sequence[str]) -> Column:
-    """Return a row as JSON, including nulls."""
+    """Return a row as JSON, with nulls and microseconds."""
     quoted = (F.col(quote_name(column)) for column in dict.fromkeys(columns))
-    return F.to_json(F.struct(*quoted), {"ignoreNullFields": "false"})
+    return F.to_json(F.struct(*quoted), JSON_OPTIONS)
 
 
 def _raw_names(frame: DataFrame) -> list[str]:

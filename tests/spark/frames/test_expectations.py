@@ -91,7 +91,7 @@ def test_a_row_set_aside_is_kept_with_its_expectation(project: Project, place: s
     assert {item.reason for item in remaining} == {f"expected {that}"}
     amount = -4 if place == "source" else -8
     assert sorted(item.value or b"" for item in remaining) == sorted(
-        f'{{"id":"{id_}","amount":{value},"at":"2026-01-01T12:0{minute}:00.000Z"}}'.encode()
+        f'{{"id":"{id_}","amount":{value},"at":"2026-01-01T12:0{minute}:00.000000Z"}}'.encode()
         for id_, value, minute in (("b", amount, 2), ("c", "null", 3))
     )
 

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NESTED = ("array", "map", "struct")
+JSON_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Options with which `to_json` keeps NULLs, and times their microseconds."""
 
 
 def quote_name(name: str) -> str:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.ddl import instant_text_sql, options_argument, quote_name, quote_text
+from millstream.connectors.api.ddl import (
+    JSON_OPTIONS,
+    instant_text_sql,
+    options_argument,
+    quote_name,
+    quote_text,
+)
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.kafka.client.admin import describe_topics
@@ -132,17 +138,12 @@ class KafkaWriter(Writer):
 def _object_key(fields: Sequence[StructField]) -> str:
     """Return Spark SQL for a key of several columns. Its times have milliseconds, or microseconds if need be."""
     row = f"struct({', '.join(quote_name(field.name) for field in fields)})"
-    options = {"ignoreNullFields": "false"}
-    key = f"to_json({row}{options_argument(options)})"
+    key = f"to_json({row}{options_argument({'ignoreNullFields': 'false'})})"
     times = [quote_name(field.name) for field in fields if "timestamp" in field.dataType.simpleString()]
     if not times:
         return key
-    options |= {
-        "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-        "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    }
     is_finer = " OR ".join(f"coalesce(CAST({time} AS STRING) RLIKE '[.][0-9]{{4}}', false)" for time in times)
-    return f"if({is_finer}, to_json({row}{options_argument(options)}), {key})"
+    return f"if({is_finer}, to_json({row}{options_argument(JSON_OPTIONS)}), {key})"
 
 
 def value_sql(sink: KafkaSink, columns: list[str]) -> str:

@@ -112,7 +112,7 @@ def test_a_batch_with_a_few_dead_letters_takes_the_jobs_of_one_without(
     ("kind", "more", "value"),
     [
         *((kind, '"no object"', b'"no object"') for kind in registry.dead_letter_stores()),
-        ("delta", LOWER, b'{"id":"d","amount":-5,"at":"2026-01-01T12:04:00.000Z"}'),
+        ("delta", LOWER, b'{"id":"d","amount":-5,"at":"2026-01-01T12:04:00.000000Z"}'),
     ],
     ids=[*registry.dead_letter_stores(), "delta, by expectation"],
 )
@@ -135,7 +135,7 @@ def test_dead_letters_that_were_handed_over_and_that_were_read_again_are_one_com
 
     assert sorted(letter.value or b"" for letter in before) == sorted(
         [
-            b'{"id":"b","amount":-4,"at":"2026-01-01T12:02:00.000Z"}',
+            b'{"id":"b","amount":-4,"at":"2026-01-01T12:02:00.000000Z"}',
             b'{"id":"c","amount":900}',
             b"{broken",
             value,
@@ -177,7 +177,7 @@ def test_a_dead_letter_is_the_same_whether_it_was_handed_over_or_read_again(
     ]
 
 
-_REST = '"amount":-4,"at":"2026-01-01T12:02:00.000Z"}'
+_REST = '"amount":-4,"at":"2026-01-01T12:02:00.000000Z"}'
 
 
 def _without_time(letter: DeadLetter) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.ddl import JSON_OPTIONS, options_argument, quote_name
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def encode_array(field: StructField, column_type: str) -> str:
 def _element_text(kind: str, element_type: str) -> str:
     """Return Spark SQL for the text of an element `e`, as Postgres reads it."""
     if kind in NESTED:
-        return "to_json(e, map('ignoreNullFields', 'false'))"
+        return f"to_json(e{options_argument(JSON_OPTIONS)})"
     if kind == "binary":
         return "concat(chr(92), 'x', hex(e))"
     if kind == "timestamp" or (kind in ("timestamp_ntz", "date") and element_type == _ZONED):

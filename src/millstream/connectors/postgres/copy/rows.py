@@ -9,7 +9,7 @@ import pgpq
 import pyarrow
 import pyarrow.compute
 
-from millstream.connectors.api.ddl import instant_text_sql, quote_name
+from millstream.connectors.api.ddl import JSON_OPTIONS, instant_text_sql, options_argument, quote_name
 from millstream.connectors.postgres.copy.arrays import NESTED, SUFFIX, encode_array
 from millstream.diagnostics.failure import MillstreamError, NotReady
 
@@ -119,7 +119,7 @@ def _encode_column(field: StructField, column_type: str, full_type: str) -> Copy
     if full_type.endswith(SUFFIX):
         sql, wire = encode_array(field, full_type), "text"
     elif kind in NESTED:
-        sql, wire = f"to_json({name}, map('ignoreNullFields', 'false'))", "text"
+        sql, wire = f"to_json({name}{options_argument(JSON_OPTIONS)})", "text"
     elif kind in ("string", "char", "varchar", "void"):
         sql, wire = f"CAST({name} AS STRING)", "text"
     elif kind == "timestamp" and column_type in _TEXTS:
