@@ -44,6 +44,8 @@ def test_plain_columns_are_taken(kind: str) -> None:
         ("csv", "array<string>"),
         ("text", "binary"),
         ("postgres", "interval day to second"),
+        ("postgres", "map<date,int>"),
+        ("kafka", "array<struct<a:int,b:map<string,map<binary,int>>>>"),
     ],
 )
 def test_a_type_that_spark_cannot_write_there_is_refused(kind: str, type_: str) -> None:
@@ -60,6 +62,9 @@ def test_a_type_that_spark_cannot_write_there_is_refused(kind: str, type_: str) 
         ("parquet", "interval day to second"),
         ("parquet", "struct<a:void>"),
         ("orc", "map<binary,int>"),
+        ("delta", "map<date,int>"),
+        ("kafka", "map<string,date>"),
+        ("postgres", "struct<a:map<bigint,binary>>"),
         ("json", "variant"),
         ("csv", "binary"),
         ("csv", "interval day to second"),

@@ -83,6 +83,17 @@ def type_names(ddl: str) -> Iterator[str]:
             yield from type_names(part.partition(":")[2] if kind == "struct" else part)
 
 
+def map_key_types(ddl: str) -> Iterator[str]:
+    """Yield the outer types of the keys of a map and of all nested maps."""
+    kind = outer_type(ddl)
+    if kind in NESTED and "<" in ddl:
+        parts = list(_split_types(ddl[ddl.index("<") + 1 : -1]))
+        if kind == "map":
+            yield outer_type(parts[0])
+        for part in parts:
+            yield from map_key_types(part.partition(":")[2] if kind == "struct" else part)
+
+
 def _split_types(text: str) -> Iterator[str]:
     """Split a text at the commas outside brackets."""
     depth, start = 0, 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field
 
 from millstream.connectors.api.ddl import outer_type, type_names
+from millstream.connectors.api.json_keys import json_key_problems
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.problem import Problem, RequiredResource
 from millstream.connectors.kafka import avro
@@ -217,6 +218,8 @@ class KafkaSink(Broker, Sink):
                     "remove a column from headers, or select one more",
                 )
             ]
+        if self.format == "json":
+            return list(json_key_problems(body))
         return [
             Problem(
                 None,
@@ -224,7 +227,7 @@ class KafkaSink(Broker, Sink):
                 f"write it as text in the view: to_json({name}) AS {name}, or use format: json",
             )
             for name, kind in body.items()
-            if self.format == "csv" and "variant" in type_names(kind)
+            if "variant" in type_names(kind)
         ]
 
     @classmethod
@@ -362,10 +365,7 @@ class KafkaSink(Broker, Sink):
 
     def backfill_conflict(self, mode: OutputMode) -> str:  # noqa: ARG002 - the same in both
         """Refuse a backfill, because a topic keeps its records in the order of writing."""
-        return (
-            "its readers would get old records after newer ones, and a record that was read cannot be "
-            "withdrawn"
-        )
+        return "its readers would get old records after newer ones, and a record that was read cannot be withdrawn"
 
     def replaces_table(self, mode: OutputMode) -> bool:
         """Replace rows only in update mode; in append mode several records may share a key."""

@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from millstream.connectors.api.cdc import Cdc
 from millstream.connectors.api.ddl import outer_type
+from millstream.connectors.api.json_keys import json_key_problems
 from millstream.connectors.api.row_key import key_problems
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.event_time_range import EventTimeRange
@@ -163,7 +164,7 @@ class PostgresSink(Sink):
                 )
             if reason := column_problem(name):
                 problems.append(Problem(None, reason, "rename the column in the view"))
-        return problems
+        return [*problems, *json_key_problems(columns)]
 
     def address(self) -> Address:
         """Return the address and the login. Raises `BadAddress`."""
