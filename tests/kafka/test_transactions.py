@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer, admin
 from confluent_kafka.cimpl import NewTopic
 
-from kafka.transactional import batch, committed, opened
+from kafka.transactional import batch, committed, committed_values, opened
 from millstream.connectors.api.batch_ledger import UNTOLD
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.kafka import ledger, transactions
@@ -161,3 +161,47 @@ def test_an_empty_batch_is_marked_and_sends_nothing(spark: SparkSession, broker:
 
     assert opened(spark, broker, topic, query).has_batch(0)
     assert committed(broker, topic) == []
+
+
+def test_a_text_keeps_bytes_that_are_not_utf_8(spark: SparkSession, broker: Broker) -> None:
+    topic = broker.topic(1)
+    rows = spark.sql("SELECT CAST(X'ff00' AS STRING) AS value, CAST(X'31' AS STRING) AS id")
+
+    for transactional in (False, True):
+        writer = KafkaSink.model_validate(
+            {
+                "bootstrap_servers": broker.address,
+                "topic": topic,
+                "format": "raw",
+                "key": "id",
+                "transactional": transactional,
+            }
+        ).writer(SinkIdentity("shop", "orders", uuid.uuid4().hex, "kafka:orders", OutputMode.APPEND))
+        writer.open(spark, rows.schema)
+        writer.write(rows, 0)
+
+    assert committed_values(broker, topic, 1) == [(1, b"\xff\x00"), (1, b"\xff\x00")]
+
+
+def test_a_row_without_a_topic_stops_the_batch_and_no_reader_waits_for_its_transaction(
+    spark: SparkSession, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "CHUNK", 1)
+    place, item, other = broker.topic(1), uuid.uuid4().hex, uuid.uuid4().hex
+    rows = batch(spark, 0, 2).coalesce(1).selectExpr("id", "text", f"if(id = 0, '{place}', NULL) AS place")
+    writer = KafkaSink.model_validate(
+        {
+            "bootstrap_servers": broker.address,
+            "topic_column": "place",
+            "transactional": True,
+            "key": "id",
+            "options": {"kafka.transaction.timeout.ms": "600000"},
+        }
+    ).writer(SinkIdentity("shop", "orders", item, "kafka:orders", OutputMode.APPEND))
+    writer.open(spark, rows.schema)
+
+    with pytest.raises(MillstreamError, match="has no topic: column 'place' is NULL"):
+        writer.write(rows, 0)
+
+    opened(spark, broker, place, other).write(batch(spark, 5, 1), 0)
+    assert committed(broker, place, 1) == [5]

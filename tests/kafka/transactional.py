@@ -43,6 +43,11 @@ def committed(broker: Broker, topic: str, partitions: int = 2) -> list[int]:
 
 def committed_in_order(broker: Broker, topic: str, partitions: int = 1) -> list[int]:
     """Keys of the records that a reader of committed records sees, as each partition has them."""
+    return [key for key, _ in committed_values(broker, topic, partitions)]
+
+
+def committed_values(broker: Broker, topic: str, partitions: int) -> list[tuple[int, bytes | None]]:
+    """Keys and values of the records that a reader of committed records sees, as each partition has them."""
     wait_for_commits({"bootstrap.servers": broker.address}, topic)
     consumer = Consumer(
         {
@@ -59,7 +64,7 @@ def committed_in_order(broker: Broker, topic: str, partitions: int = 1) -> list[
         message = consumer.poll(60)
         assert message is not None, "the broker is silent"
         if message.error() is None:
-            actual.append(int(message.key()))
+            actual.append((int(message.key()), message.value()))
         else:
             assert message.error().code() == KafkaError._PARTITION_EOF
             ended += 1

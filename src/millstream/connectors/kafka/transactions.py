@@ -159,15 +159,21 @@ class TransactionalWriter(KafkaWriter):
             error = self._find_reason(cause.args[0])
             if not self._resolve_outcome(error, batch_id):
                 raise self._explain_failure(error, batch_id) from cause
-        except Outage:
-            # The rows could not be read.
+        except Exception:
+            # The rows could not be read, or not be made to records. Readers of committed records would wait for the
+            # end of the transaction.
             self._abort()
             raise
 
     def records(self, frame: DataFrame, batch_id: int | None) -> DataFrame:
         """Build the records without replay headers, because transactions write each batch once."""
         records = super().records(frame, batch_id)
-        return records if self.sink.headers else records.drop("headers")
+        # Spark's texts may contain any bytes, which Python would fail to decode.
+        texts = [f"CAST({name} AS BINARY) AS {name}" for name in ("value", "key") if name in records.columns]
+        others = [
+            name for name in records.columns if name == "topic" or (name == "headers" and self.sink.headers)
+        ]
+        return records.selectExpr(*texts, *others)
 
     def close(self) -> None:
         """Close the producer; the next start ends an open transaction."""
@@ -227,6 +233,12 @@ class TransactionalWriter(KafkaWriter):
                 continue
             topics: dict[str, list[dict[str, Any]]] = {}
             for message, topic in zip(messages, columns["topic"], strict=True):
+                if not topic:
+                    raise MillstreamError(
+                        f"a row for kafka {self.sink.target()} has no topic: column '{self.sink.topic_column}' is "
+                        "NULL or empty",
+                        "filter out such rows in the view, or give them a topic",
+                    )
                 topics.setdefault(topic, []).append(message)
             yield from topics.items()
 
