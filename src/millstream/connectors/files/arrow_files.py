@@ -39,11 +39,16 @@ _ID = "parquet.field.id"
 # What Spark escapes in the name of a partition's folder (`ExternalCatalogUtils.escapePathName`).
 _ESCAPED = re.compile(r"[\x01-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+# First bytes of a Parquet file whose footer is encrypted.
+_ENCRYPTED = b"PARE"
 
 
 def count_rows(path: Path, form: str) -> int | None:
-    """Return the number of rows in a file's footer, or None for formats without it."""
+    """Return the number of rows in a file's footer, or None for formats without it and for an encrypted footer."""
     if form == "parquet":
+        with path.open("rb") as file:
+            if file.read(len(_ENCRYPTED)) == _ENCRYPTED:
+                return None
         return int(pyarrow.parquet.read_metadata(path).num_rows)
     if form == "orc":
         return int(pyarrow.orc.ORCFile(path).nrows)
