@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 FOLDER = "_set_aside"
 """Next to the checkpoint folders of queries, so that the spool outlives a deleted checkpoint."""
 _METADATA_FILE = "_note.json"
+# A spec may let files of its sinks have milliseconds. Spark reads this setting of the session only.
+_TIMESTAMPS, _MICROSECONDS = "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"
+# A spec may let its sources pass over damaged files. The batch would be delivered without their rows, and deleted.
+_WHOLE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 # Hidden from `batches` until it is complete.
 _PARTIAL_PREFIX = ".half-"
 
@@ -63,7 +67,9 @@ class SpooledBatch:
         from pyspark.sql.types import StructType  # noqa: PLC0415 - listing the spool needs no Spark
 
         content = json.loads((self.folder / _METADATA_FILE).read_text(encoding="utf-8"))
-        reader = spark.read.schema(StructType.fromJson(content["schema"])).options(**internals.PLAIN_PATHS)
+        reader = spark.read.schema(StructType.fromJson(content["schema"])).options(
+            **internals.PLAIN_PATHS, **_WHOLE
+        )
         return reader.parquet(content.get("rows", str(self.folder)))
 
     def forget(self) -> None:
@@ -139,7 +145,7 @@ class BatchSpool:
         if isinstance(self.folder, RemotePath) and self.folder.is_object:
             # Nothing is renamed on S3: the batch is spooled once its metadata, written last, name its rows.
             rows = self._prepare_rows(self.folder)
-            frame.write.parquet(str(rows))
+            _write_rows(frame, str(rows))
             write_durably(
                 self._batch_folder(batch) / _METADATA_FILE, json.dumps({**content, "rows": str(rows)})
             )
@@ -147,7 +153,7 @@ class BatchSpool:
         for partial in self.folder.glob(f"{_PARTIAL_PREFIX}*"):
             delete_folder(partial)
         partial = self.folder / f"{_PARTIAL_PREFIX}{uuid.uuid4().hex}"
-        frame.write.parquet(str(partial))
+        _write_rows(frame, str(partial))
         write_durably(partial / _METADATA_FILE, json.dumps(content))
         _publish(partial, self._batch_folder(batch))
 
@@ -190,6 +196,17 @@ class BatchSpool:
             folder,
             parse_metadata(content.get("note", {})),
         )
+
+
+def _write_rows(frame: DataFrame, folder: str) -> None:
+    """Write the rows with all digits of their times."""
+    settings = frame.sparkSession.conf
+    before = str(settings.get(_TIMESTAMPS))
+    settings.set(_TIMESTAMPS, _MICROSECONDS)
+    try:
+        frame.write.parquet(folder)
+    finally:
+        settings.set(_TIMESTAMPS, before)
 
 
 def find_spools(pipeline: Pipeline, query: str) -> Iterator[BatchSpool]:

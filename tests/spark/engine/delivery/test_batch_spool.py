@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +15,6 @@ from millstream.engine.delivery.batch_spool import BatchSpool, list_spooled_batc
 from millstream.engine.delivery.spool_replay import replay
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from spark.conftest import Project
@@ -208,6 +207,25 @@ def test_rows_that_wait_keep_their_columns_and_values(project: Project) -> None:
     files = project.spark.read.parquet(str(project.folder / "files"))
     assert rows.columns == files.columns
     assert sorted(map(str, rows.collect())) == sorted(map(str, files.collect()))
+
+
+def test_settings_for_other_files_neither_cut_nor_lose_spooled_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    session, spool = spark.newSession(), BatchSpool(tmp_path / "copy" / "3f0c" / "sink")
+    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS")
+    session.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+
+    spool.spool(session.sql("SELECT TIMESTAMP'2026-01-01 12:00:00.123456' AS at"), 0, "away")
+
+    (batch,) = spool.batches()
+    (row,) = batch.rows(session).selectExpr("CAST(at AS STRING) AS at").collect()
+    assert row.at == "2026-01-01 12:00:00.123456"
+    assert session.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MILLIS"
+    for file in Path(str(batch.folder)).glob("part-*"):
+        file.write_bytes(b"damaged")
+    with pytest.raises(Exception, match="is not a Parquet file"):
+        batch.rows(session).collect()
 
 
 @pytest.mark.parametrize("point", ["aside.kept", "aside.delivered"])
