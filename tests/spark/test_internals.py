@@ -110,6 +110,16 @@ def test_optimised_plans(spark: SparkSession) -> None:
     internals.start_state_coordinator(spark)
 
 
+def test_the_clock_of_a_plan(spark: SparkSession) -> None:
+    times = spark.range(1).select(functions.current_timestamp(), functions.current_date() + 1)
+    hidden = internals.hide_clock(spark, internals.analyzed_plan(times))
+
+    text = str(internals.optimize_plan(spark, hidden).toString())
+
+    assert "current_timestamp() AS" in text
+    assert "date_add(current_date(), 1)" in text
+
+
 def test_hadoop(spark: SparkSession, tmp_path: Path) -> None:
     path = internals.jvm(spark).org.apache.hadoop.fs.Path(str(tmp_path))
 

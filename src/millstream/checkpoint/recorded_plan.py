@@ -67,6 +67,9 @@ class RecordedPlan:
     """The columns that the sinks receive."""
     functions: tuple[str, ...] = ()
     """The Python functions above all state."""
+    has_clock: bool = False
+    """Whether the plan may depend on the current time. Its texts then have `current_timestamp()`; older versions wrote
+    the time of the start, and False."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as values of JSON, without empty fields."""
@@ -87,6 +90,7 @@ class RecordedPlan:
             output=tuple(data.get("output", ())),
             columns=_read_terms(data.get("columns", ())),
             functions=tuple(data.get("functions", ())),
+            has_clock=data.get("has_clock", False),
         )
 
 

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark import SparkContext
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -265,6 +265,49 @@ def disconnect_gateway() -> None:
 def optimize_plan(spark: SparkSession, plan: Any) -> Any:
     """Return the optimised form of an analysed plan, streams included: `SessionState.optimizer`. Reads nothing."""
     return java_session(spark).sessionState().optimizer().execute(plan)
+
+
+def hide_clock(spark: SparkSession, plan: Any) -> Any:
+    """Return an analysed plan whose calls for the current time remain calls when it is optimised.
+
+    `ComputeCurrentTime` would replace each one by a literal, and other rules would compute with it. Each becomes a
+    `ScalaUDF` that prints as `current_timestamp()`, also for `now()`, as `current_date()` or as `localtimestamp()`.
+    Its function is a Scala `Map` from the only argument, an empty text, to the time.
+    """
+    zone = java_class(spark, "scala.Some")(spark.conf.get("spark.sql.session.timeZone"))
+    expressions = "org.apache.spark.sql.catalyst.expressions"
+    argument = scala_seq(spark, [scala_object(spark, f"{expressions}.Literal").apply("")])
+    clock = java_class(spark, "java.time.Instant").now()
+    local = clock.atZone(java_class(spark, "java.time.ZoneId").systemDefault())
+    calls = (
+        ("CurrentTimestamp", (), "current_timestamp", clock),
+        ("Now", (), "current_timestamp", clock),
+        ("LocalTimestamp", (zone,), "localtimestamp", local.toLocalDateTime()),
+        ("CurrentDate", (zone,), "current_date", local.toLocalDate()),
+    )
+    empty, none = scala_seq(spark, []), scala_object(spark, "scala.None")
+    functions = {}
+    for kind, arguments, name, value in calls:
+        call = java_class(spark, f"{expressions}.{kind}")(*arguments)
+        functions[call] = java_class(spark, f"{expressions}.ScalaUDF")(
+            _scala_map(spark, {"": value}),
+            call.dataType(),
+            argument,
+            empty,
+            none,
+            java_class(spark, "scala.Some")(name),
+            False,  # noqa: FBT003 - nullable
+            True,  # noqa: FBT003 - deterministic
+        )
+    return plan.transformAllExpressionsWithSubqueries(_scala_map(spark, functions))
+
+
+def _scala_map(spark: SparkSession, items: Mapping[Any, Any]) -> Any:
+    """Return a Scala `Map`, which is a function too: `org.apache.spark.api.python.PythonUtils`."""
+    java_map = java_class(spark, "java.util.HashMap")()
+    for key, value in items.items():
+        java_map.put(key, value)
+    return java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(java_map)
 
 
 def split_conjunction(spark: SparkSession, condition: Any) -> Any:

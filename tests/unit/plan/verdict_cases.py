@@ -449,6 +449,39 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "cannot_tell",
         ["view_changed"],
     ),
+    "the clock, of which an older version recorded the time of the start": (
+        record(plan(replace(GROUPS, input=("filter (orders.at < 2026-06-01 12:05:00.123456)",)))),
+        record(
+            plan(
+                replace(GROUPS, input=("filter (orders.at < current_timestamp() + INTERVAL '05' MINUTE)",)),
+                has_clock=True,
+            )
+        ),
+        "continues",
+        [],
+    ),
+    "other SQL, and the clock, of which an older version recorded the time of the start": (
+        record(plan(replace(GROUPS, input=("filter (orders.at < 2026-06-01 12:05:00.123456)",)))),
+        record(
+            plan(replace(GROUPS, input=("filter (orders.at < current_timestamp())",)), has_clock=True),
+            views={"v": "SELECT 2"},
+        ),
+        "silently_wrong",
+        ["state_input_changed"],
+    ),
+    "another shift of the clock": (
+        record(
+            plan(
+                replace(GROUPS, input=("filter (orders.at < current_timestamp() + INTERVAL '05' MINUTE)",)),
+                has_clock=True,
+            )
+        ),
+        record(
+            plan(replace(GROUPS, input=("filter (orders.at < current_timestamp())",)), has_clock=True),
+        ),
+        "silently_wrong",
+        ["state_input_changed"],
+    ),
     "a record of an older version": (
         record(None, inputs={}, operators=()),
         record(STATE),

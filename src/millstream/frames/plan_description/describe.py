@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.recorded_plan import PlanExpression, RecordedPlan, RecordedWatermark
@@ -35,8 +33,8 @@ _TRANSPARENT = (
     "ResolvedHint",
     "Project",
 )
-_INSTANT = re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?")
-_NOW = ("current_timestamp", "now(", "localtimestamp", "current_date", "curdate")
+# In the text of a plan that may depend on the current time.
+_CLOCK = ("current_timestamp", "now(", "localtimestamp", "current_date")
 
 
 @dataclass(frozen=True)
@@ -53,11 +51,12 @@ class SubplanDescription:
 def describe_plan(spark: SparkSession, frame: DataFrame) -> RecordedPlan:
     """Describe the plan that Spark makes of a query's DataFrame. Nothing is read."""
     analyzed = internals.analyzed_plan(frame)
-    before = datetime.now(UTC)
+    text = str(analyzed.toString()).lower()
+    has_clock = any(word in text for word in _CLOCK)
+    if has_clock:
+        analyzed = internals.hide_clock(spark, analyzed)
     root = LogicalNode(spark, internals.optimize_plan(spark, analyzed))
-    is_timed = any(word in str(analyzed.toString()).lower() for word in _NOW)
-    walk = _Walk(before if is_timed else None)
-    described = walk.describe(root)
+    described = _describe(root)
     columns = tuple(
         PlanExpression(
             described.scope.columns[attribute.id][1], attribute.type, attribute.nullable, attribute.name
@@ -72,95 +71,71 @@ def describe_plan(spark: SparkSession, frame: DataFrame) -> RecordedPlan:
         output=described.lines,
         columns=columns,
         functions=described.functions,
+        has_clock=has_clock,
     )
 
 
-@dataclass(frozen=True)
-class _Walk:
-    """One walk over a plan. `began` is set if the plan contains the current time, which the optimiser replaces."""
-
-    began: datetime | None
-
-    def describe(self, node: LogicalNode) -> SubplanDescription:
-        children = [self.describe(child) for child in node.children]
-        if not children:
-            return SubplanDescription(_leaf_scope(node))
-        below = _merge(children)
-        if node.kind == "CollectMetrics" and (name := node.metrics_name).startswith(_SOURCE_METRICS):
-            source = name.removeprefix(_SOURCE_METRICS)
-            return replace(below, scope=_source_scope(node, source), lines=(), functions=())
-        if has_state(node):
-            operator = describe_stateful(node, [child.scope for child in children], self.resolve)
-            operator = replace(operator, input=below.lines, functions=below.functions)
-            return SubplanDescription(
-                self._scope_above(node, children, below.scope),
-                (operator, *below.stateful),
-                below.watermarks,
-                functions=_python_functions(node, below.scope),
-            )
+def _describe(node: LogicalNode) -> SubplanDescription:
+    children = [_describe(child) for child in node.children]
+    if not children:
+        return SubplanDescription(_leaf_scope(node))
+    below = _merge(children)
+    if node.kind == "CollectMetrics" and (name := node.metrics_name).startswith(_SOURCE_METRICS):
+        source = name.removeprefix(_SOURCE_METRICS)
+        return replace(below, scope=_source_scope(node, source), lines=(), functions=())
+    if has_state(node):
+        operator = describe_stateful(node, [child.scope for child in children])
+        operator = replace(operator, input=below.lines, functions=below.functions)
         return SubplanDescription(
-            self._scope_above(node, children, below.scope),
-            below.stateful,
-            (*below.watermarks, *self._watermark(node, below.scope)),
-            (*below.lines, *self._lines(node, below.scope)),
-            tuple(dict.fromkeys((*below.functions, *_python_functions(node, below.scope)))),
+            _scope_above(node, children, below.scope),
+            (operator, *below.stateful),
+            below.watermarks,
+            functions=_python_functions(node, below.scope),
         )
+    return SubplanDescription(
+        _scope_above(node, children, below.scope),
+        below.stateful,
+        (*below.watermarks, *_watermark(node, below.scope)),
+        (*below.lines, *_lines(node, below.scope)),
+        tuple(dict.fromkeys((*below.functions, *_python_functions(node, below.scope)))),
+    )
 
-    def resolve(self, scope: Scope, text: str) -> str:
-        """Return an expression over columns of sources, with the current time by its name."""
-        resolved = scope.resolve(text)
-        if self.began is None:
-            return resolved
-        return _INSTANT.sub(self._replace_now, resolved)
 
-    def _replace_now(self, match: re.Match[str]) -> str:
-        instant = datetime.fromisoformat(match.group()[:26]).replace(tzinfo=UTC)
-        assert self.began is not None
-        return "current_timestamp()" if 0 <= (instant - self.began).total_seconds() < 60 else match.group()
+def _scope_above(node: LogicalNode, children: list[SubplanDescription], below: Scope) -> Scope:
+    output = node.output
+    if node.kind == "Project":
+        return below.define(node.expressions, output)
+    if node.kind == "Aggregate":
+        return below.define(node.aggregate_expressions, output)
+    if node.kind == "Union":
+        return _union_scope(node, children)
+    if node.kind == "Expand":
+        # One projection for each window that overlaps others; the first one names the window.
+        return below.define(node.first_projection, output)
+    if any(part in node.kind for part in _PYTHON):
+        return below.keep(output, [below.resolve(text) for text in node.expressions])
+    added = below.resolve(node.text)
+    return below.keep(output, [f"{added}[{number}]" for number in range(len(output))])
 
-    def _scope_above(self, node: LogicalNode, children: list[SubplanDescription], below: Scope) -> Scope:
-        output = node.output
-        if node.kind == "Project":
-            return self._defined(below, node.expressions, output)
-        if node.kind == "Aggregate":
-            return self._defined(below, node.aggregate_expressions, output)
-        if node.kind == "Union":
-            return _union_scope(node, children)
-        if node.kind == "Expand":
-            # One projection for each window that overlaps others; the first one names the window.
-            return self._defined(below, node.first_projection, output)
-        if any(part in node.kind for part in _PYTHON):
-            return below.keep(output, [self.resolve(below, text) for text in node.expressions])
-        added = self.resolve(below, node.text)
-        return below.keep(output, [f"{added}[{number}]" for number in range(len(output))])
 
-    def _defined(self, below: Scope, expressions: list[str], output: list[str]) -> Scope:
-        scope = below.define(expressions, output)
-        if self.began is None:
-            return scope
-        return Scope(
-            {key: (name, self.resolve(Scope(), text)) for key, (name, text) in scope.columns.items()}
+def _watermark(node: LogicalNode, below: Scope) -> tuple[RecordedWatermark, ...]:
+    if node.kind != "EventTimeWatermark":
+        return ()
+    return (RecordedWatermark(below.resolve(node.expressions[0]), node.watermark_delay),)
+
+
+def _lines(node: LogicalNode, below: Scope) -> tuple[str, ...]:
+    """Return what a node does to the rows, a filter by its conditions."""
+    if node.kind in _TRANSPARENT or any(part in node.kind for part in _PYTHON):
+        return ()
+    if node.kind == "Filter":
+        conditions = [below.resolve(text) for text in node.conjuncts]
+        return tuple(
+            f"filter {text}" for text in sorted(conditions) if not any(part in text for part in _MALFORMED)
         )
-
-    def _watermark(self, node: LogicalNode, below: Scope) -> tuple[RecordedWatermark, ...]:
-        if node.kind != "EventTimeWatermark":
-            return ()
-        return (RecordedWatermark(self.resolve(below, node.expressions[0]), node.watermark_delay),)
-
-    def _lines(self, node: LogicalNode, below: Scope) -> tuple[str, ...]:
-        """Return what a node does to the rows, a filter by its conditions."""
-        if node.kind in _TRANSPARENT or any(part in node.kind for part in _PYTHON):
-            return ()
-        if node.kind == "Filter":
-            conditions = [self.resolve(below, text) for text in node.conjuncts]
-            return tuple(
-                f"filter {text}"
-                for text in sorted(conditions)
-                if not any(part in text for part in _MALFORMED)
-            )
-        if node.kind == "Expand":
-            return (f"{node.kind}: {node.projection_count} rows each",)
-        return (shorten(f"{node.kind}: {self.resolve(below, node.text)}"),)
+    if node.kind == "Expand":
+        return (f"{node.kind}: {node.projection_count} rows each",)
+    return (shorten(f"{node.kind}: {below.resolve(node.text)}"),)
 
 
 def _merge(children: list[SubplanDescription]) -> SubplanDescription:

@@ -9,11 +9,9 @@ from millstream.frames.plan_description.node import LogicalNode, split_conjuncts
 from millstream.spark import internals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from millstream.frames.plan_description.scope import Scope
-
-    Resolve = Callable[[Scope, str], str]
 
 _KINDS = {
     "Aggregate": "aggregation",
@@ -34,15 +32,13 @@ def has_state(node: LogicalNode) -> bool:
     return node.kind != "Join" or all(child.is_streaming for child in node.children)
 
 
-def describe_stateful(
-    node: LogicalNode, scopes: Sequence[Scope], resolve: Resolve
-) -> RecordedStatefulOperator:
+def describe_stateful(node: LogicalNode, scopes: Sequence[Scope]) -> RecordedStatefulOperator:
     """Describe one operator. `scopes` are those of its children."""
     kind = _KINDS[node.kind]
     if node.kind == "Aggregate":
-        return _describe_aggregation(node, kind, scopes[0], resolve)
+        return _describe_aggregation(node, kind, scopes[0])
     if node.kind == "Join":
-        return _describe_join(node, kind, scopes, resolve)
+        return _describe_join(node, kind, scopes)
     if node.kind in _PROCESSORS:
         return _describe_processor(node, kind, scopes[0])
     if node.kind == "GlobalLimit":
@@ -52,32 +48,30 @@ def describe_stateful(
     return RecordedStatefulOperator(
         kind,
         keys=tuple(
-            PlanExpression(resolve(scopes[0], key), types[key].type, types[key].nullable, types[key].name)
+            PlanExpression(scopes[0].resolve(key), types[key].type, types[key].nullable, types[key].name)
             for key in keys
         ),
     )
 
 
-def _describe_aggregation(
-    node: LogicalNode, kind: str, scope: Scope, resolve: Resolve
-) -> RecordedStatefulOperator:
+def _describe_aggregation(node: LogicalNode, kind: str, scope: Scope) -> RecordedStatefulOperator:
     parts = internals.physical_aggregation(node.spark, node.plan)
     keys, aggregates = parts._1(), parts._2()
-    terms = tuple(_term(keys.apply(index), scope, resolve) for index in range(keys.size()))
+    terms = tuple(_term(keys.apply(index), scope) for index in range(keys.size()))
     is_session = any(term.text.startswith("session_window(") for term in terms)
     return RecordedStatefulOperator(
         # Spark has another operator for sessions, and refuses the state of one for the other.
         f"{kind} by session" if is_session else kind,
         keys=terms,
         values=tuple(
-            _describe_aggregate(aggregates.apply(index), scope, resolve) for index in range(aggregates.size())
+            _describe_aggregate(aggregates.apply(index), scope) for index in range(aggregates.size())
         ),
     )
 
 
-def _describe_aggregate(expression: Any, scope: Scope, resolve: Resolve) -> PlanExpression:
+def _describe_aggregate(expression: Any, scope: Scope) -> PlanExpression:
     """Describe one aggregate with the types of its buffer, which is what Spark stores and compares."""
-    text = resolve(scope, str(expression.toString()))
+    text = scope.resolve(str(expression.toString()))
     if not hasattr(expression, "aggregateFunction"):
         return PlanExpression(text, str(expression.dataType().catalogString()))
     buffer = expression.aggregateFunction().aggBufferAttributes()
@@ -86,9 +80,7 @@ def _describe_aggregate(expression: Any, scope: Scope, resolve: Resolve) -> Plan
     return PlanExpression(text, ", ".join(types))
 
 
-def _describe_join(
-    node: LogicalNode, kind: str, scopes: Sequence[Scope], resolve: Resolve
-) -> RecordedStatefulOperator:
+def _describe_join(node: LogicalNode, kind: str, scopes: Sequence[Scope]) -> RecordedStatefulOperator:
     left, right = node.children
     join_type = str(node.plan.joinType().toString())
     stored = [
@@ -106,14 +98,12 @@ def _describe_join(
     conjuncts = split_conjuncts(node.spark, condition.get()) if condition.isDefined() else []
     return RecordedStatefulOperator(
         kind,
-        keys=tuple(_term(left_keys.apply(index), scopes[0], resolve) for index in range(left_keys.size())),
+        keys=tuple(_term(left_keys.apply(index), scopes[0]) for index in range(left_keys.size())),
         values=stored[0],
-        right_keys=tuple(
-            _term(right_keys.apply(index), scopes[1], resolve) for index in range(right_keys.size())
-        ),
+        right_keys=tuple(_term(right_keys.apply(index), scopes[1]) for index in range(right_keys.size())),
         right_values=stored[1],
         join_type=join_type,
-        condition=tuple(sorted(resolve(both, text) for text in conjuncts)),
+        condition=tuple(sorted(both.resolve(text) for text in conjuncts)),
     )
 
 
@@ -133,11 +123,11 @@ def _describe_processor(node: LogicalNode, kind: str, scope: Scope) -> RecordedS
     )
 
 
-def _term(expression: Any, scope: Scope, resolve: Resolve) -> PlanExpression:
+def _term(expression: Any, scope: Scope) -> PlanExpression:
     """Describe a key."""
     text = str(expression.toString())
     return PlanExpression(
-        resolve(scope, text),
+        scope.resolve(text),
         str(expression.dataType().catalogString()),
         bool(expression.nullable()),
         text.partition("#")[0] if text.count("#") == 1 else "",
