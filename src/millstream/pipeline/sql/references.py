@@ -111,7 +111,8 @@ def _tables(tree: Any) -> Iterator[Token | TextMark]:
         name = table.this
         if not isinstance(name, exp.Identifier) or table.args.get("db") or "start" not in name.meta:
             continue
-        if name.name.lower() in _visible_ctes(table):
+        # A hint names tables by their aliases: /*+ BROADCAST(c) */.
+        if table.find_ancestor(exp.Hint) or name.name.lower() in _visible_ctes(table):
             continue
         yield TextMark(name.name, name.meta["start"], name.meta["end"] + 1)
 

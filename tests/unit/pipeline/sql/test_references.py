@@ -27,6 +27,8 @@ from millstream.pipeline.sql.references import parse_sql
         ("SELECT * FROM a WATERMARK ts DELAY OF INTERVAL 5 MINUTES JOIN b", ["a", "b"]),
         ("FROM a SELECT k", ["a"]),
         ("SELECT * FROM a MATCH_X y z, b", ["a", "b"]),
+        ("SELECT /*+ BROADCAST(c) */ * FROM a JOIN b c USING (k)", ["a", "b"]),
+        ("SELECT /*+ SHUFFLE_HASH(o, c) */ * FROM a o JOIN b c USING (k)", ["a", "b"]),
     ],
 )
 def test_names_that_are_read(sql: str, names: list[str]) -> None:
