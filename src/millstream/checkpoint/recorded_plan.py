@@ -68,8 +68,8 @@ class RecordedPlan:
     functions: tuple[str, ...] = ()
     """The Python functions above all state."""
     has_clock: bool = False
-    """Whether the plan may depend on the current time. Its texts then have `current_timestamp()`; older versions wrote
-    the time of the start, and False."""
+    """Whether the plan may depend on the current time, which its texts have as `current_timestamp()`. Older versions
+    wrote the time of the start, and False."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as values of JSON, without empty fields."""

@@ -24,10 +24,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
     Spark clears both sides if event time is among the keys, or if both sides have a watermark and the condition
     bounds the difference of their times from above and from below.
     """
-    parents = {id(side): operator for operator in query.walk() for side in operator.inputs}
     for operator in query.of(Join):
-        if _has_time_filter(operator, parents.get(id(operator))):
-            continue
         if operator.is_stream_stream and (reason := _find_reason(operator)):
             yield CODE.error(
                 f"{event_time.owner_label(query, operator)} joins two streams and keeps every row of "
@@ -65,19 +62,6 @@ def _find_reason(join: Join) -> str:
         if join.growth is Growth.WATERMARK
         else "Spark cannot derive from the condition how far apart in time two matching rows may be"
     )
-
-
-def _has_time_filter(join: Join, parent: Operator | None) -> bool:
-    """Return whether a WHERE directly above, which Spark adds to an inner join's condition, compares both times."""
-    if parent is None or parent.node != "Filter" or join.how not in ("inner", "cross"):
-        return False
-    times = {
-        leaf.column
-        for expression in parent.expressions
-        for leaf in expression.walk()
-        if leaf.column and leaf.column.delay
-    }
-    return all(any(time in side.columns for time in times) for side in join.inputs)
 
 
 def _name_growing_sides(join: Join) -> str:

@@ -19,15 +19,9 @@ CODE = Code.of(__name__)
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
-    """Report joins where neither the condition nor a WHERE directly above compares columns of both sides with `=`."""
-    parents = {id(side): operator for operator in query.walk() for side in operator.inputs}
+    """Report joins of two streams without an equality, and session windows without another key."""
     for operator in query.of(Join):
-        join_parent = parents.get(id(operator))
-        if (
-            not operator.is_stream_stream
-            or operator.keys
-            or (join_parent is not None and join_parent.node == "Filter")
-        ):
+        if not operator.is_stream_stream or operator.keys:
             continue
         yield CODE.error(
             f"{event_time.owner_label(query, operator)} joins two streams without an equality condition",

@@ -25,6 +25,8 @@ class Context:
     flow: ColumnFlow
     processor: str
     """The class of the user's stateful processor, if its call was noted."""
+    above: tuple[ParsedExpression, ...]
+    """Conditions of filters above, which Spark adds to that of an inner join."""
     is_complete: bool
 
     def value(self, parsed: ParsedExpression) -> Expression:

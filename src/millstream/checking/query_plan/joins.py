@@ -9,6 +9,7 @@ from millstream.analysis.query.plan_model import Column, Growth, Join
 from millstream.checking.query_plan import state_growth
 from millstream.checking.query_plan.build_context import object_name
 from millstream.checking.query_plan.expressions import join_time_bounds
+from millstream.checking.query_plan.pushed_conditions import INNER, select_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +33,11 @@ def build_join(common_fields: dict[str, Any], of: Context) -> Join:
     """Return the join of a node. `common_fields` are the fields that every operator has."""
     left, right = (side.columns for side in of.below)
     tree = next(iter(of.fields.get("condition", ())), None)
-    pairs = tuple(_key_pairs(tree, of, left, right)) if tree else ()
-    bound = join_time_bounds.find_bound(tree, left, right) if tree else None
+    parts = list(join_time_bounds.split_conjuncts(tree)) if tree else []
+    if object_name(of.node, "joinType") in INNER:
+        parts += select_conditions(of.above, (*left, *right))
+    pairs = tuple(_key_pairs(parts, of, left, right))
+    bound = join_time_bounds.find_bound(parts, left, right)
     is_stream_stream = all(side.operator.is_streaming for side in of.below)
     bounded, leaves = Growth.KEYS, "no state: one side is not a stream"
     if is_stream_stream:
@@ -56,10 +60,9 @@ def _with_text(bound: join_time_bounds.JoinBound, of: Context) -> TimeBound:
 
 
 def _key_pairs(
-    tree: ParsedExpression, of: Context, left: Mapping[int, Column], right: Mapping[int, Column]
+    parts: list[ParsedExpression], of: Context, left: Mapping[int, Column], right: Mapping[int, Column]
 ) -> list[tuple[Column, Column]]:
     pairs = []
-    parts = join_time_bounds.split_conjuncts(tree)
     for part in parts:
         if part.kind not in ("EqualTo", "EqualNullSafe") or len(part.inputs) != 2:
             continue

@@ -23,6 +23,7 @@ from millstream.checking.query_plan.plan_nodes import (
     read_node,
     read_plan,
 )
+from millstream.checking.query_plan.pushed_conditions import push_conditions, rename_conditions
 from millstream.checking.query_plan.source_spans import SourceCall, SourcePlaces, SqlSpan, parse
 from millstream.checking.query_plan.state_growth import growth_of_deduplicate
 from millstream.spec.output_mode import OutputMode
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.plan_model import Column
     from millstream.checking.query_plan.expressions.expressions import ParsedExpression
+    from millstream.checking.query_plan.pushed_conditions import Conditions
     from millstream.diagnostics.finding import Span
 
 _NOWHERE = SourcePlaces()
@@ -73,33 +75,42 @@ class _Builder:
         # Spark stores the names of temporary views in lower case.
         self._names = {name.lower(): name for name in (*where.formats, *where.views)}
 
-    def build(self, node: PlanNode, view: str | None) -> BuiltOperator:
-        """Return the operators of a node and all nodes below it. `view` is the view that they belong to."""
+    def build(self, node: PlanNode, view: str | None, above: Conditions = ()) -> BuiltOperator:
+        """Return the operators of a node and all nodes below it.
+
+        `view` is the view that they belong to. `above` are the conditions that Spark moves down to the node.
+        """
         if node.kind == "WithCTE":
             for child in node.children[:-1]:
                 self._shared[child.fields.get("id")] = child.children[0]
-            return self.build(node.children[-1], view)
+            return self.build(node.children[-1], view, above)
         if node.kind == "CTERelationRef" and node.fields.get("cteId") in self._shared:
-            return self._renamed(node, self.build(self._shared[node.fields["cteId"]], view))
+            return self._rename(node, self._shared[node.fields["cteId"]], view, above)
         if node.kind == "View" and (name := self._names.get(_view_name(node))):
             if name in self._where.formats:
                 return self._source(node, name)
-            return self._renamed(node, self.build(node.children[0], name))
+            return self._rename(node, node.children[0], name, above)
         if node.kind == "CollectMetrics" and str(node.fields.get("name", "")).startswith(OURS):
-            # The node only counts rows.
-            return self._renamed(node, self.build(node.children[0], view))
+            # The node only counts rows, and Spark moves no condition below it.
+            return self._rename(node, node.children[0], view, ())
         if node.kind in _NAMES and len(node.children) == 1:
-            return self._renamed(node, self.build(node.children[0], view))
+            return self._rename(node, node.children[0], view, above)
         if not node.children:
             return self._leaf(node, view)
-        below = [self.build(child, view) for child in node.children]
+        pushed = push_conditions(node, above)
+        below = [
+            self.build(child, view, conditions)
+            for child, conditions in zip(node.children, pushed, strict=True)
+        ]
         try:
-            return self._operator(node, below, view)
+            return self._operator(node, below, view, above)
         except UNKNOWN_SHAPE:
             # An unknown shape of a node must not prevent the check of the pipeline.
             return self._plain_operator(node, below, view)
 
-    def _operator(self, node: PlanNode, below: list[BuiltOperator], view: str | None) -> BuiltOperator:
+    def _operator(
+        self, node: PlanNode, below: list[BuiltOperator], view: str | None, above: Conditions
+    ) -> BuiltOperator:
         fields = parse_fields(node.fields, node.java)
         span = self._span(node, fields, view)
         columns = {number: column for child in below for number, column in child.columns.items()}
@@ -132,7 +143,7 @@ class _Builder:
         )
         origin = self._origin(node)
         processor = origin.processor if isinstance(origin, SourceCall) else ""
-        context = Context(node, below, fields, values, flow, processor, is_complete=self._complete)
+        context = Context(node, below, fields, values, flow, processor, above, is_complete=self._complete)
         return BuiltOperator(
             node_mapping.specialise_operator(base, context),
             [attribute.id for attribute in node.output],
@@ -163,8 +174,9 @@ class _Builder:
         )
         return BuiltOperator(operator, [item.id for item in node.output], {}, rows)
 
-    def _renamed(self, node: PlanNode, result: BuiltOperator) -> BuiltOperator:
-        """Return the operator below a node that only names things, with the node's names and ids of columns."""
+    def _rename(self, node: PlanNode, child: PlanNode, view: str | None, above: Conditions) -> BuiltOperator:
+        """Return the operators below a node that only names things, with the node's names and ids of columns."""
+        result = self.build(child, view, rename_conditions(node, child, above))
         ids = [attribute.id for attribute in node.output]
         if ids == result.ids or len(ids) != len(result.ids):
             return result

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.analysis.query.plan_model import Growth, Operator, StatefulOperator
+from millstream.analysis.query.plan_model import Growth, Join, Operator, StatefulOperator
 from millstream.checking.query_plan import operators
+from millstream.spark import internals
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -52,6 +53,62 @@ TABLE = {
     "SELECT a.id FROM (SELECT window(ts, '1 minute') AS w, id FROM clicks) a "
     "JOIN (SELECT window(ts, '1 minute') AS w, id FROM orders) b ON a.w = b.w": MARK,
 }
+
+
+BOUND = "o.ts BETWEEN c.ts AND c.ts + INTERVAL 1 MINUTE"
+NEAR = f"c.id = o.id AND {BOUND}"
+PAIRS = "SELECT c.id, o.id AS other, c.ts, o.ts AS at, c.n FROM clicks c JOIN orders o"
+LATER = "at BETWEEN ts AND ts + INTERVAL 1 MINUTE"
+# Joins of `clicks` and `orders` whose condition is in a WHERE: whether it has a key, and what bounds the state.
+FILTERED: dict[str, tuple[bool, Growth]] = {
+    f"SELECT 1 FROM clicks c, orders o WHERE {NEAR}": (True, MARK),
+    f"SELECT 1 FROM clicks c CROSS JOIN orders o WHERE {NEAR}": (True, MARK),
+    f"SELECT 1 FROM clicks c, orders o, users u WHERE {NEAR} AND u.id = c.id": (True, MARK),
+    f"SELECT 1 FROM clicks c CROSS JOIN orders o JOIN users u ON u.id = c.id AND {NEAR}": (True, MARK),
+    f"SELECT 1 FROM clicks c CROSS JOIN orders o LEFT JOIN users u ON u.id = c.id WHERE {NEAR}": (True, MARK),
+    f"SELECT 1 FROM clicks c JOIN orders o USING (id) WHERE {BOUND}": (True, MARK),
+    f"SELECT 1 FROM ({PAIRS} ON c.id = o.id) WHERE {LATER}": (True, MARK),
+    f"WITH pairs AS ({PAIRS}) SELECT 1 FROM pairs p WHERE id = other AND {LATER}": (True, MARK),
+    f"SELECT 1 FROM (SELECT *, upper(other) AS up FROM ({PAIRS})) WHERE id = up AND {LATER}": (True, MARK),
+    f"SELECT 1 FROM (SELECT * FROM ({PAIRS} ON c.id = o.id) WHERE n > 0) WHERE {LATER}": (True, MARK),
+    # It compares no columns of both sides with `=`, or limits the times in one direction only.
+    f"SELECT 1 FROM clicks c JOIN orders o ON {BOUND} WHERE c.n > 10": (False, MARK),
+    "SELECT 1 FROM clicks c JOIN orders o ON c.id = o.id WHERE c.ts > '2026-01-01' AND o.ts > '2026-01-01'": (
+        True,
+        ROWS,
+    ),
+    "SELECT 1 FROM clicks c JOIN orders o ON c.id = o.id WHERE o.ts >= c.ts": (True, ROWS),
+    # Spark moves nothing below a limit, a value that differs from run to run, or to the other side of an outer join.
+    f"SELECT 1 FROM ({PAIRS} ON c.id = o.id LIMIT 5) WHERE {LATER}": (True, ROWS),
+    f"SELECT r FROM (SELECT *, rand() AS r FROM ({PAIRS} ON c.id = o.id)) WHERE {LATER}": (True, ROWS),
+    f"SELECT 1 FROM (SELECT * FROM ({PAIRS} ON c.id = o.id) WHERE rand() > 0.5) WHERE {LATER}": (True, ROWS),
+    f"SELECT 1 FROM users u LEFT JOIN (clicks c JOIN orders o ON c.id = o.id) ON u.id = c.id WHERE {BOUND} "
+    "OR o.ts IS NULL": (True, ROWS),
+}
+
+
+def find_join(plan: Any) -> Any:
+    """The join of two streams in a plan of the JVM."""
+    children = [plan.children().apply(index) for index in range(plan.children().size())]
+    if plan.nodeName() == "Join" and all(child.isStreaming() for child in children):
+        return plan
+    return next(join for child in children if child.isStreaming() for join in [find_join(child)])
+
+
+@pytest.mark.parametrize("sql", FILTERED)
+def test_a_join_has_the_conditions_of_filters_that_spark_adds_to_it(
+    sql: str, plan: Callable[..., Operator], spark: SparkSession
+) -> None:
+    (join,) = (item for item in plan(sql).walk() if isinstance(item, Join) and item.is_stream_stream)
+    optimized = internals.optimize_plan(spark, internals.analyzed_plan(spark.sql(sql)))
+
+    assert (bool(join.keys), join.growth) == FILTERED[sql]
+    parts = internals.equi_join_keys(spark, find_join(optimized))
+    condition = "" if parts is None else str(parts._4().toString())
+    assert ((parts is not None), ("<=" in condition and ">=" in condition)) == (
+        bool(join.keys),
+        join.growth is MARK and bool(join.keys),
+    )
 
 
 @pytest.mark.parametrize("sql", TABLE)

@@ -10,7 +10,7 @@ from millstream.analysis.query.plan_model import TimeBound
 from millstream.checking.query_plan.expressions.intervals import read_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from millstream.analysis.query.plan_model import Column
     from millstream.checking.query_plan.expressions.expressions import ParsedExpression
@@ -72,11 +72,11 @@ def split_conjuncts(condition: ParsedExpression) -> Iterator[ParsedExpression]:
 
 
 def find_bound(
-    condition: ParsedExpression, left: Mapping[int, Column], right: Mapping[int, Column]
+    conjuncts: Iterable[ParsedExpression], left: Mapping[int, Column], right: Mapping[int, Column]
 ) -> JoinBound | None:
-    """Return the bound that a join's condition sets. Prefer a bound between columns with a watermark."""
+    """Return the bound that a join's conditions set. Prefer a bound between columns with a watermark."""
     ranges: dict[tuple[int, int], _Range] = {}
-    for part in split_conjuncts(condition):
+    for part in conjuncts:
         for kind, term, other in _comparisons(part):
             _compare(ranges, kind, (_line(term), _line(other)), left, right, part)
     if not ranges:
