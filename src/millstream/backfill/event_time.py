@@ -103,14 +103,16 @@ def _only_time_column(pipeline: Pipeline, planned: PlannedQuery) -> tuple[Column
 def list_time_columns(pipeline: Pipeline, planned: PlannedQuery) -> list[Column]:
     """List the columns that are derived from event time alone."""
     watermarked = {
-        (name, entry.watermark.event_time)
+        (name, entry.watermark.event_time.lower())
         for name, entry in pipeline.sources.items()
         if entry.watermark is not None
     }
     return [
         column
         for column in planned.root.columns
-        if is_time(column) and column.origins and column.origins <= watermarked
+        if is_time(column)
+        and column.origins
+        and {(source, name.lower()) for source, name in column.origins} <= watermarked
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from millstream.connectors.api.ddl import quote_name, quote_text
+from millstream.connectors.api.ddl import find_column, quote_name, quote_text
 from millstream.frames import avro_decode, text_decode
 from millstream.frames.dead_letter_columns import (
     MALFORMED_LETTERS,
@@ -100,9 +100,11 @@ def _apply_expectations(
 
 def _missing_time_clause(entry: SourceEntry, row: str) -> str:
     """Return the clause for a decoded row without event time, which no window contains and no watermark removes."""
-    if entry.watermark is None or entry.watermark.event_time not in (entry.columns or {}):
+    if (
+        entry.watermark is None
+        or (time := find_column(entry.watermark.event_time, entry.columns or {})) is None
+    ):
         return ""
-    time = entry.watermark.event_time
     return f"WHEN ({row}).{quote_name(time)} IS NULL THEN {quote_text(f'{time} is missing')}"
 
 
@@ -111,9 +113,11 @@ def _reason_of_columns(entry: SourceEntry, raw: DataFrame) -> Column:
     reason = F.lit(None).cast("string")
     if CORRUPT in raw.columns:
         reason = F.when(F.col(CORRUPT).isNotNull(), "the record does not fit the schema").otherwise(reason)
-    if entry.watermark is not None and not entry.static and entry.watermark.event_time in raw.columns:
-        time = entry.watermark.event_time
-        reason = F.when(reason.isNull() & F.col(time).isNull(), f"{time} is missing").otherwise(reason)
+    if entry.watermark is not None and not entry.static:
+        time = find_column(entry.watermark.event_time, raw.columns)
+        if time is not None:
+            missing = reason.isNull() & F.expr(f"{quote_name(time)} IS NULL")
+            reason = F.when(missing, f"{time} is missing").otherwise(reason)
     return reason
 
 
@@ -127,8 +131,9 @@ def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:
     ]
     if entry.watermark is not None:
         time = entry.watermark.event_time
-        decoded = DECODED in rows.columns and time in (entry.columns or {})
-        metrics.append(f"max({f'{DECODED}.' if decoded else ''}{quote_name(time)}) AS newest")
+        declared = find_column(time, entry.columns or {}) if DECODED in rows.columns else None
+        column = quote_name(time) if declared is None else f"{DECODED}.{quote_name(declared)}"
+        metrics.append(f"max({column}) AS newest")
     letters = (
         [malformed_letters(entry, rows.columns, REASON, CORRUPT).alias(MALFORMED_LETTERS)]
         if entry.on_malformed is OnMalformed.DEAD_LETTER

@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.api.ddl import find_column
 from millstream.connectors.api.values.sandbox import InputRecord
 from millstream.pipeline.model import Format, OnMalformed
 from millstream.spec.avro.encoding import encode_row
@@ -41,8 +42,8 @@ class RowGenerator:
         self.number = 0
         watermark = entry.watermark
         self.times = [column for column, kind in self.columns.items() if kind in _TIMES]
-        if watermark is not None and watermark.event_time in self.times:
-            self.times.insert(0, watermark.event_time)
+        if watermark is not None and (time := find_column(watermark.event_time, self.times)):
+            self.times.insert(0, time)
         self.delay = watermark.delay_threshold.seconds if watermark else 60.0
 
     @property

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import sweep
 from millstream.connectors.files.source import FILE
-from millstream.frames.decode import REASON, decode_rows, select_view_columns
-from millstream.pipeline.model import SourceEntry
+from millstream.frames.decode import REASON, decode, decode_rows, select_view_columns
+from millstream.pipeline.model import Pipeline, SourceEntry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,7 @@ ROWS = sweep.size(20_000, 1_000_000, "MILLSTREAM_RECORDS")
 BAD = ROWS * 3 // 4
 
 
-def entry(form: str = "json") -> SourceEntry:
+def entry(form: str = "json", **changes: Any) -> SourceEntry:
     """Orders with an id, an amount and a time."""
     return SourceEntry.model_validate(
         {
@@ -32,6 +33,7 @@ def entry(form: str = "json") -> SourceEntry:
             "format": form,
             "schema": {"id": "string", "amount": "int", "at": "timestamp"},
             "watermark": {"event_time": "at", "delay_threshold": "5 minutes"},
+            **changes,
         }
     )
 
@@ -101,6 +103,41 @@ def test_one_bad_record_among_good_ones_is_the_only_one_set_aside(spark: SparkSe
     good = json.dumps({"id": "a", "amount": 3, "at": "2026-01-01T12:00:00Z"}).encode()
 
     assert reasons(spark, entry(), good, b"{", good) == [None, "the value is not JSON", None]
+
+
+TIMES = [datetime(2026, 1, 1, tzinfo=UTC), None]
+AT = '"at": "2026-01-01T12:00:00Z"'
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_an_event_time_is_a_column_in_any_case(spark: SparkSession, form: str) -> None:
+    upper = entry(form, watermark={"event_time": "AT", "delay_threshold": "5 minutes"})
+    values = {"json": [f"{{{AT}}}", "{}"], "csv": ["a,3,2026-01-01T12:00:00Z", "a,3,"]}[form]
+
+    assert reasons(spark, upper, *(value.encode() for value in values)) == [None, "at is missing"]
+
+
+def test_the_event_time_of_columns_is_a_column_in_any_case(spark: SparkSession) -> None:
+    files = {"parquet": "in", "schema": {"at": "timestamp"}}
+    watermark = {"event_time": "AT", "delay_threshold": "5 minutes"}
+    source = SourceEntry.model_validate({**files, "watermark": watermark})
+
+    judged = decode_rows(source, spark.createDataFrame([(time,) for time in TIMES], "at timestamp"))
+
+    assert [row[REASON] for row in judged.orderBy("at", ascending=False).collect()] == [None, "at is missing"]
+
+
+def test_a_source_counts_its_rows_by_an_event_time_in_another_case(spark: SparkSession) -> None:
+    shop = Pipeline.model_validate(
+        {
+            "name": "shop",
+            "sources": {"orders": entry(watermark={"event_time": "AT", "delay_threshold": "5 minutes"})},
+            "queries": {"orders": {"to": {"console": {}}}},
+        }
+    )
+    raw = spark.createDataFrame([], COLUMNS)
+
+    assert decode(shop, "orders", raw).columns == ["id", "amount", "at"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql.types import StructType
 
@@ -22,6 +22,11 @@ JSON_OPTIONS = {
 def quote_name(name: str) -> str:
     """Quote a name for SQL."""
     return f"`{name.replace('`', '``')}`"
+
+
+def find_column(name: str, columns: Iterable[str]) -> str | None:
+    """Return the column that Spark takes for a name, which it compares without case; None if there is none."""
+    return next((column for column in columns if column.lower() == name.lower()), None)
 
 
 def quote_text(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from millstream.connectors.api.ddl import quote_name
+from millstream.connectors.api.ddl import find_column, quote_name
 from millstream.frames.build_views import build_frames, read_source
 from millstream.pipeline.model import OnMalformed
 
@@ -45,7 +45,7 @@ def _drop_untimed(entry: SourceEntry, raw: DataFrame) -> DataFrame:
     """
     if entry.watermark is None or entry.on_malformed is OnMalformed.FAIL:
         return raw
-    time = entry.watermark.event_time
-    if entry.source.has_payload or time not in raw.columns:
+    time = find_column(entry.watermark.event_time, raw.columns)
+    if entry.source.has_payload or time is None:
         return raw
     return raw.where(F.col(quote_name(time)).isNotNull())

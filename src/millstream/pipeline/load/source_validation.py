@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.connectors.api.ddl import find_column
 from millstream.pipeline.introspection import find_nearest
 from millstream.pipeline.model import Format, OnMalformed, SourceEntry
 from millstream.spec.expectation import Otherwise
@@ -149,8 +150,8 @@ def _reading_mode(source_label: str, kind: str, entry: SourceEntry) -> Iterator[
 
 
 def _column(source_label: str, column: str, known: list[str], path: Path) -> Iterator[Mismatch]:
-    """Yield an error if the source has no such column. Spark compares names without case."""
-    if column.lower() in (name.lower() for name in known):
+    """Yield an error if the source has no such column."""
+    if find_column(column, known) is not None:
         return
     near = find_nearest(column, known, alike=0.8)
     fix = f"write '{near}'" if near else f"name one of {', '.join(known)}"

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from millstream.checking.query_plan import SourcePlaces, operators
+from millstream.connectors.api.ddl import find_column
 from millstream.engine.batch.batch_run import compute_batch_results
 from millstream.frames.build_views import read_source
 from millstream.frames.decode import DECODED, REASON, decode_rows
@@ -225,8 +226,8 @@ class Baseline:
             is_nested = DECODED in decoded.columns
 
             def column(column_name: str) -> Column:
-                if is_nested and column_name in (entry.columns or {}):
-                    return F.col(DECODED)[column_name]
+                if is_nested and (declared := find_column(column_name, entry.columns or {})):
+                    return F.col(DECODED)[declared]
                 return F.col(f"`{column_name}`")
 
             time = F.unix_micros(column(entry.watermark.event_time).cast("timestamp"))
