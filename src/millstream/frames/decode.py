@@ -19,6 +19,8 @@ from millstream.pipeline.model import Format, OnMalformed, SourceEntry
 from millstream.spec.expectation import Otherwise
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pyspark.sql import Column, DataFrame
 
     from millstream.pipeline.model import Pipeline
@@ -71,10 +73,10 @@ def decode_rows(entry: SourceEntry, raw: DataFrame) -> DataFrame:
         return raw.withColumn(REASON, _reason_of_columns(entry, raw))
     if entry.format is Format.AVRO:
         parsed, row = avro_decode.parse_avro(entry, _PARSED)
-        reason = avro_decode.malformed_reason(entry, row, _missing_time_clause(entry, row))
+        reason = avro_decode.malformed_reason(entry, row, _missing_clauses(entry, row))
     else:
         parsed, row = text_decode.parse_text(entry, _PARSED)
-        reason = text_decode.malformed_reason(entry, row, _missing_time_clause(entry, row))
+        reason = text_decode.malformed_reason(entry, row, _missing_clauses(entry, row))
     # In one projection: a reason derived from the decoded row would be a second one, which copies each row again.
     both = {DECODED: F.expr(row), REASON: F.expr(reason)}
     return raw.withColumn(_PARSED, parsed).withColumns(both).drop(_PARSED)
@@ -98,27 +100,48 @@ def _apply_expectations(
     return apply_expectations(name, f"source '{name}'", entry.expect, rows, place=position, letters=letters)
 
 
-def _missing_time_clause(entry: SourceEntry, row: str) -> str:
-    """Return the clause for a decoded row without event time, which no window contains and no watermark removes."""
-    if (
-        entry.watermark is None
-        or (time := find_column(entry.watermark.event_time, entry.columns or {})) is None
-    ):
-        return ""
-    return f"WHEN ({row}).{quote_name(time)} IS NULL THEN {quote_text(f'{time} is missing')}"
+def _missing_clauses(entry: SourceEntry, row: str) -> str:
+    """Return the clauses for a decoded row, whose SQL is `row`, without event time or deduplication key."""
+
+    def find(name: str) -> tuple[str, str]:
+        declared = find_column(name, entry.columns or {})
+        return (name, quote_name(name)) if declared is None else (declared, f"({row}).{quote_name(declared)}")
+
+    return " ".join(
+        f"WHEN {condition} THEN {quote_text(reason)}" for condition, reason in _missing_values(entry, find)
+    )
 
 
 def _reason_of_columns(entry: SourceEntry, raw: DataFrame) -> Column:
-    """Return why a row with columns is bad: its reader could not parse it, or its event time is missing."""
+    """Return why a row with columns is bad: its reader could not parse it, or its time or its key is missing."""
+
+    def find(name: str) -> tuple[str, str] | None:
+        column = find_column(name, raw.columns)
+        return None if column is None else (column, quote_name(column))
+
     reason = F.lit(None).cast("string")
     if CORRUPT in raw.columns:
         reason = F.when(F.col(CORRUPT).isNotNull(), "the record does not fit the schema").otherwise(reason)
-    if entry.watermark is not None and not entry.static:
-        time = find_column(entry.watermark.event_time, raw.columns)
-        if time is not None:
-            missing = reason.isNull() & F.expr(f"{quote_name(time)} IS NULL")
-            reason = F.when(missing, f"{time} is missing").otherwise(reason)
+    for condition, missing in _missing_values(entry, find, needs_time=not entry.static):
+        reason = F.when(reason.isNull() & F.expr(condition), missing).otherwise(reason)
     return reason
+
+
+def _missing_values(
+    entry: SourceEntry, find: Callable[[str], tuple[str, str] | None], *, needs_time: bool = True
+) -> Iterator[tuple[str, str]]:
+    """Yield conditions on rows that Spark would lose, each with a reason. `find` returns a column and its SQL.
+
+    No window contains a row without event time, and no watermark removes it. A deduplication takes all rows without a
+    value in any key for one row.
+    """
+    time = [entry.watermark.event_time] if entry.watermark is not None and needs_time else []
+    for names in (time, entry.drop_duplicates_within_watermark):
+        columns = [column for name in names if (column := find(name)) is not None]
+        if columns and len(columns) == len(names):
+            condition = " AND ".join(f"{sql} IS NULL" for _, sql in columns)
+            verb = "is" if len(columns) == 1 else "are"
+            yield condition, f"{', '.join(column for column, _ in columns)} {verb} missing"
 
 
 def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:

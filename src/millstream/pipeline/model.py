@@ -118,9 +118,10 @@ class SourceEntry(KindEntry):
     """The event-time column, and how late a row may arrive."""
     drop_duplicates_within_watermark: tuple[str, ...] = ()
     """Columns that identify duplicates: of several rows with equal values in these columns, only one is kept. Needs
-    a watermark, whose delay must be longer than the time within which duplicates arrive."""
+    a watermark, whose delay must be longer than the time within which duplicates arrive. A row without a value in
+    any of them is malformed."""
     on_malformed: OnMalformed = OnMalformed.FAIL
-    """What happens to a record that cannot be decoded."""
+    """What happens to a record that cannot be decoded, or whose event time or deduplication key is missing."""
     expect: dict[Name, Expectation] = Field(default_factory=dict)
     """Conditions that every decoded row should meet, each under a name of your choice."""
     static: bool = False

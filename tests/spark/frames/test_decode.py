@@ -127,6 +127,57 @@ def test_the_event_time_of_columns_is_a_column_in_any_case(spark: SparkSession) 
     assert [row[REASON] for row in judged.orderBy("at", ascending=False).collect()] == [None, "at is missing"]
 
 
+def keyed(form: str, *keys: str, **changes: Any) -> SourceEntry:
+    return entry(form, drop_duplicates_within_watermark=keys, **changes)
+
+
+@pytest.mark.parametrize(
+    ("form", "keys", "values"),
+    [
+        ("json", ["id"], ['{"id": "a", AT}', '{"amount": 3, AT}', '{"id": null, AT}']),
+        ("csv", ["ID"], ["a,3,2026-01-01T12:00:00Z", ",3,2026-01-01T12:00:00Z", ",,2026-01-01T12:00:00Z"]),
+        ("json", ["id", "topic"], ['{"id": "a", AT}', "{AT}"]),
+    ],
+)
+def test_a_value_without_its_deduplication_key_is_malformed(
+    spark: SparkSession, form: str, keys: list[str], values: list[str]
+) -> None:
+    source = keyed(form, *keys, **({"keep": ["topic"]} if "topic" in keys else {}))
+    first, *others = (value.replace("AT", AT).encode() for value in values)
+
+    # A topic is never missing.
+    missing = None if "topic" in keys else "id is missing"
+    assert reasons(spark, source, first, *others) == [None, *[missing] * len(others)]
+
+
+def test_all_deduplication_keys_are_named_if_all_are_missing(spark: SparkSession) -> None:
+    values = [f'{{"amount": 3, {AT}}}', f'{{"id": "a", {AT}}}', f"{{{AT}}}", "{}"]
+
+    judged = reasons(spark, keyed("json", "id", "amount"), *map(str.encode, values))
+
+    assert judged == [None, None, "id, amount are missing", "at is missing"]
+
+
+@pytest.mark.parametrize("is_static", [False, True])
+def test_a_row_of_columns_without_its_deduplication_key_is_malformed(
+    spark: SparkSession, is_static: bool
+) -> None:
+    source = SourceEntry.model_validate(
+        {
+            "parquet": "in",
+            "schema": {"id": "string", "at": "timestamp"},
+            "watermark": {"event_time": "at", "delay_threshold": "5 minutes"},
+            "drop_duplicates_within_watermark": ["ID"],
+            "static": is_static,
+        }
+    )
+    rows = [("a", TIMES[0]), (None, TIMES[0])]
+
+    judged = decode_rows(source, spark.createDataFrame(rows, "id string, at timestamp"))
+
+    assert [row[REASON] for row in judged.orderBy("id", ascending=False).collect()] == [None, "id is missing"]
+
+
 def test_a_source_counts_its_rows_by_an_event_time_in_another_case(spark: SparkSession) -> None:
     shop = Pipeline.model_validate(
         {
