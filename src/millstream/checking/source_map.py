@@ -69,6 +69,10 @@ class SpecPlaces(SourcePlaces):
         """Return the span of the keys by which a source's duplicates are dropped."""
         return self.places.value("sources", source, "drop_duplicates_within_watermark")
 
+    def expectation(self, source: str, name: str) -> Span | None:
+        """Return the span of the condition of a source's expectation."""
+        return self.places.value("sources", source, "expect", name, "that")
+
 
 def python_line_span(file: str, number: int) -> Span:
     """Return the span of the text on one line of a Python file."""

@@ -158,3 +158,39 @@ def test_a_script_is_checked_beside_a_spec(spark: SparkSession, folder: Path) ->
 
     assert (spec.target.kind, script.target.kind) == (TargetKind.SPEC, TargetKind.SCRIPT)
     assert [finding.code for finding in script.checked.findings if finding.severity == "error"] == ["MS311"]
+
+
+EXPECTING = """name: shop
+sources:
+  orders:
+    kafka: {bootstrap_servers: "localhost:1", subscribe: orders, max_offsets_per_trigger: 9}
+    schema: {user: string, amount: double, ts: timestamp}
+    watermark: {event_time: ts, delay_threshold: 1 minute}
+    expect: {known: user IS NOT NULL, not_future: {that: "ts <= NOW() + INTERVAL 5 MINUTES", otherwise: OUTCOME}}
+views:
+  n: SELECT window(ts, '1 minute').start AS m, count(*) AS n FROM orders GROUP BY window(ts, '1 minute')
+queries:
+  n: {output_mode: append, to: {delta: lake/n, guarantee: exactly-once}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("clock", "outcome", "expected"),
+    [
+        ("now()", "drop", ["MS320", "MS304"]),
+        ("now()", "dead_letter", ["MS320", "MS304"]),
+        ("now()", "warn", []),
+        ("current_timestamp()", "drop", []),
+    ],
+)
+def test_an_expectation_that_drops_other_rows_in_a_replay_breaks_the_guarantee(
+    clock: str, outcome: str, expected: list[str], spark: SparkSession, folder: Path
+) -> None:
+    text = EXPECTING.replace("NOW()", clock).replace("OUTCOME", outcome)
+
+    actual = checked(text, folder, spark)
+
+    assert codes(actual) == expected
+    for finding in actual.findings[:1]:
+        assert finding.span is not None
+        assert text.splitlines()[finding.span.line - 1][finding.span.column - 1 :].startswith('"ts <= now()')

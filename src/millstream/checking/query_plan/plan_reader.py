@@ -11,9 +11,11 @@ from millstream.checking.query_plan.build_context import Context
 from millstream.checking.query_plan.expressions.column_lineage import (
     BuiltOperator,
     ColumnFlow,
+    find_volatile,
     merge_volatile,
     plain_column,
 )
+from millstream.checking.query_plan.expressions.expectations import read_expectations
 from millstream.checking.query_plan.expressions.expressions import Expressions, parse_fields
 from millstream.checking.query_plan.leaf_reads import read_leaf
 from millstream.checking.query_plan.plan_nodes import (
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from millstream.analysis.query.plan_model import Column
+    from millstream.analysis.query.plan_model import Column, Expression, VolatileExpression
     from millstream.checking.query_plan.expressions.expressions import ParsedExpression
     from millstream.checking.query_plan.pushed_conditions import Conditions
     from millstream.diagnostics.finding import Span
@@ -245,8 +247,14 @@ class _Builder:
             source=name,
             format=format_,
         )
+        rows: tuple[VolatileExpression, ...] = ()
         for plan_node in reversed(nodes_below):
-            if plan_node.kind == "EventTimeWatermark":
+            if conditions := self._volatile_expectations(plan_node, name):
+                rows = merge_volatile(*(volatile for _, volatile in conditions))
+                columns = tuple(replace(column, volatile=rows) for column in columns)
+                values = tuple(value for value, _ in conditions)
+                operator = Operator(**_common_fields(plan_node, operator, columns, span), expressions=values)
+            elif plan_node.kind == "EventTimeWatermark":
                 event_time = next((column for column in plan_node.output if column.delay is not None), None)
                 if event_time and event_time.delay is not None:
                     columns = tuple(
@@ -269,7 +277,20 @@ class _Builder:
                     keys=keys,
                     is_within_watermark=within,
                 )
-        return BuiltOperator(operator, [item.id for item in node.output])
+        return BuiltOperator(operator, [item.id for item in node.output], rows=rows)
+
+    def _volatile_expectations(
+        self, node: PlanNode, source: str
+    ) -> list[tuple[Expression, tuple[VolatileExpression, ...]]]:
+        """Return the conditions by which a node drops rows of a source, if another run may drop other rows."""
+        conditions = []
+        for name, condition in read_expectations(node).items():
+            columns = {item.id: plain_column(item) for item in node.output}
+            expressions = Expressions(columns, _NOWHERE, self._where.expectation(source, name))
+            value = expressions.value(condition)
+            if volatile := find_volatile(value, expressions):
+                conditions.append((value, volatile))
+        return conditions
 
     def _span(
         self, node: PlanNode, fields: dict[str, list[ParsedExpression]], view: str | None

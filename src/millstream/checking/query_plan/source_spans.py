@@ -77,3 +77,7 @@ class SourcePlaces:
     def deduplication(self, source: str) -> Span | None:  # noqa: ARG002 - the base knows none
         """Return the span of a source's deduplication in the spec."""
         return None
+
+    def expectation(self, source: str, name: str) -> Span | None:  # noqa: ARG002 - the base knows none
+        """Return the span of the condition of a source's expectation in the spec."""
+        return None
