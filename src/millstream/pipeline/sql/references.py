@@ -12,9 +12,8 @@ from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millstream.connectors import spark_formats
+from millstream.pipeline.sql.forbidden_operations import find_forbidden_operations
 from millstream.pipeline.sql.sql_tokens import (
-    find_forbidden_operations,
     find_syntax_errors,
     find_table_names,
     is_word,
@@ -91,8 +90,7 @@ def parse_sql(sql: str) -> SqlReferences:
     tree = _parse(dialect, plain, sql)
     if tree is None:
         return SqlReferences(_names(find_table_names(plain)), params, has_watermark=watermarked)
-    denied_found = tuple(_file_paths(tree))
-    return SqlReferences(_names(_tables(tree)), params, (), denied_found, watermarked, tree)
+    return SqlReferences(_names(_tables(tree)), params, has_watermark=watermarked, tree=tree)
 
 
 def _parse(dialect: Spark, tokens: list[Token], sql: str) -> Any | None:
@@ -136,24 +134,6 @@ def _visible_ctes(table: Any) -> set[str]:
                     break
         inner, outer = outer, outer.parent
     return names
-
-
-def _file_paths(tree: Any) -> Iterator[SqlError]:
-    """Yield tables that are files: csv.`/some/path`."""
-    for table in tree.find_all(exp.Table):
-        name, db = table.this, table.args.get("db")
-        if (
-            isinstance(name, exp.Identifier)
-            and db is not None
-            and (any(sign in name.name for sign in "/\\:") or db.name.lower() in spark_formats.FILES)
-        ):
-            start = db.meta.get("start", 0)
-            yield SqlError(
-                f"reads files by their path: {db.name}.`{name.name}`",
-                start,
-                name.meta.get("end", start) + 1,
-                "declare the files as a source, so that they have a schema and their offsets are in the checkpoint",
-            )
 
 
 def _params(tokens: list[Token]) -> Iterator[TextMark]:

@@ -1,4 +1,4 @@
-"""Inspect the tokens of a SQL text: certain errors, forbidden operations, and names after FROM and JOIN."""
+"""Inspect the tokens of a SQL text: certain errors, and names after FROM and JOIN."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ if TYPE_CHECKING:
 
 _OPEN = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]"}
 _CLOSE = {TokenType.R_PAREN: ")", TokenType.R_BRACKET: "]"}
-_BEGINS = ("SELECT", "WITH", "FROM", "VALUES", "(")
 _CLAUSES = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "JOIN", "ON", "FROM", "SELECT"})
-# These run code from the class path, or a program, with the rights of the pipeline.
-_CALLS = frozenset({"REFLECT", "JAVA_METHOD", "TRY_REFLECT"})
-_READS = frozenset({"FROM", "JOIN"})
+# Functions with FROM between their arguments.
+_FROM_FUNCTIONS = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
+_SET_OPERATIONS = ("UNION", "EXCEPT", "MINUS", "INTERSECT")
+# Clauses with a list of expressions, which follow those of tables.
+_LISTS = frozenset(
+    {
+        TokenType.GROUP_BY,
+        TokenType.ORDER_BY,
+        TokenType.SORT_BY,
+        TokenType.CLUSTER_BY,
+        TokenType.DISTRIBUTE_BY,
+    }
+)
 
 # Two keywords without a space between them. Each is a plain name to a parser, most often an alias of a table.
 _RUN_TOGETHER = {
@@ -41,6 +50,11 @@ def is_word(token: Token) -> bool:
     return token.text[:1].isalpha() or token.text[:1] == "_"
 
 
+def is_keyword(token: Token, *words: str) -> bool:
+    """Return whether a token is one of these words, without quotes."""
+    return token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and token.text.upper() in words
+
+
 def find_syntax_errors(tokens: Sequence[Token], length: int) -> Iterator[Found]:
     """Yield syntax errors that no dialect accepts; few, but certain."""
     if not tokens:
@@ -53,10 +67,10 @@ def find_syntax_errors(tokens: Sequence[Token], length: int) -> Iterator[Found]:
     yield from _brackets(tokens)
     yield from _run_together(tokens)
     for place, token in enumerate(tokens):
-        if not _keyword(token, "FROM", "JOIN"):
+        if not is_keyword(token, "FROM", "JOIN"):
             continue
         following = tokens[place + 1] if place + 1 < len(tokens) else None
-        if following is None or (_keyword(following, *_CLAUSES) and not _is_name(tokens, place + 1)):
+        if following is None or (is_keyword(following, *_CLAUSES) and not _is_name(tokens, place + 1)):
             detail = f"'{following.text}' follows" if following else "nothing follows"
             yield f"{token.text} names no table: {detail}", token.start, token.end + 1, ""
 
@@ -66,7 +80,7 @@ def _run_together(tokens: Sequence[Token]) -> Iterator[Found]:
     for place in range(1, len(tokens) - 1):
         token, following = tokens[place], tokens[place + 1]
         words = _RUN_TOGETHER.get(token.text.upper())
-        is_operand = is_word(following) and not _keyword(
+        is_operand = is_word(following) and not is_keyword(
             following, *_CLAUSES, "AS", "LEFT", "INNER", "CROSS", "FULL"
         )
         if words and token.token_type is TokenType.VAR and is_operand and tokens[place - 1].text != ".":
@@ -98,40 +112,9 @@ def _is_name(tokens: Sequence[Token], place: int) -> bool:
     if token.token_type is TokenType.IDENTIFIER:
         return True
     if token.text.upper() in ("ORDER", "GROUP"):
-        return place + 1 == len(tokens) or not _keyword(tokens[place + 1], "BY")
+        return place + 1 == len(tokens) or not is_keyword(tokens[place + 1], "BY")
     # A table named like a clause is followed by the end, an alias or a clause, never by an operand.
     return token.text.upper() in ("LIMIT", "ON", "UNION") and place + 1 == len(tokens)
-
-
-def find_forbidden_operations(tokens: Sequence[Token]) -> Iterator[Found]:
-    """Yield operations that a view may not use: any statement but a query, and calls that leave SQL."""
-    if not tokens:
-        return
-    first = tokens[0]
-    if first.text.upper() not in _BEGINS and not get_close_matches(
-        first.text.upper(), ("SELECT", "WITH"), cutoff=0.7
-    ):
-        reason = "a view is read repeatedly, and a command would run each time"
-        yield f"is a {first.text.upper()} and not a query", first.start, first.end + 1, reason
-    for place, token in enumerate(tokens):
-        is_call = place + 1 < len(tokens) and tokens[place + 1].token_type is TokenType.L_PAREN
-        if is_call and token.text.upper() in _CALLS and token.token_type is not TokenType.STRING:
-            reason = "it runs any method of any class with the pipeline's rights"
-            yield f"calls {token.text.lower()}", token.start, token.end + 1, reason
-        if is_call and token.text.upper() == "TRANSFORM":
-            end = index_after_bracket(tokens, place + 1)
-            if end < len(tokens) and _keyword(tokens[end], "USING"):
-                yield (
-                    "runs a program with TRANSFORM … USING",
-                    token.start,
-                    token.end + 1,
-                    "it runs outside of Spark",
-                )
-        if token.token_type is TokenType.SEMICOLON:
-            yield "contains more than one statement", token.start, token.end + 1, "a view is one query"
-        is_insert = place and _keyword(token, "INSERT") and place + 1 < len(tokens)
-        if is_insert and _keyword(tokens[place + 1], "INTO", "OVERWRITE"):
-            yield "writes with INSERT", token.start, token.end + 1, "only a query's sinks write"
 
 
 def index_after_bracket(tokens: Sequence[Token], place: int) -> int:
@@ -155,7 +138,7 @@ def remove_streaming_words(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
     while place < len(tokens):
         token = tokens[place]
         following = tokens[place + 1] if place + 1 < len(tokens) else None
-        if _keyword(token, "STREAM") and out and _keyword(out[-1], "FROM", "JOIN", ","):
+        if is_keyword(token, "STREAM") and out and is_keyword(out[-1], "FROM", "JOIN", ","):
             if following is not None and following.token_type is TokenType.L_PAREN:
                 end = index_after_bracket(tokens, place + 1)
                 out += tokens[place + 2 : end - 1]
@@ -164,11 +147,11 @@ def remove_streaming_words(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
             if (
                 following is not None
                 and is_word(following)
-                and not _keyword(following, "AS", "WHERE", *_CLAUSES)
+                and not is_keyword(following, "AS", "WHERE", *_CLAUSES)
             ):
                 place += 1
                 continue
-        if _keyword(token, "WATERMARK") and (end := _after_watermark(tokens, place)):
+        if is_keyword(token, "WATERMARK") and out and (end := _after_watermark(tokens, place)):
             watermarked, place = True, end
             continue
         out.append(token)
@@ -177,9 +160,17 @@ def remove_streaming_words(tokens: Sequence[Token]) -> tuple[list[Token], bool]:
 
 
 def _after_watermark(tokens: Sequence[Token], place: int) -> int:
-    """Return the index after `WATERMARK expression DELAY OF INTERVAL 5 MINUTES`; 0 if it is something else."""
+    """Return the index after `WATERMARK expression DELAY OF INTERVAL 5 MINUTES`; 0 if it is something else.
+
+    The clause follows the name of a table, or brackets. Elsewhere the word is a name.
+    """
+    previous = tokens[place - 1]
+    if previous.text != ")" and (not is_word(previous) or is_keyword(previous, "AS", *_CLAUSES)):
+        return 0
     for index in range(place + 1, min(place + 60, len(tokens) - 3)):
-        if _keyword(tokens[index], "DELAY") and _keyword(tokens[index + 1], "OF"):
+        if is_keyword(tokens[index], "WATERMARK"):
+            return 0
+        if is_keyword(tokens[index], "DELAY") and is_keyword(tokens[index + 1], "OF"):
             # INTERVAL, then pairs of number and unit, or one quoted text with or without a unit.
             end = index + 3
             while end < len(tokens) and tokens[end].token_type in (TokenType.NUMBER, TokenType.STRING):
@@ -199,30 +190,69 @@ def find_table_names(tokens: Sequence[Token]) -> Iterator[Token]:
         tokens[place].text.lower()
         for place in range(len(tokens) - 2)
         if is_word(tokens[place])
-        and _keyword(tokens[place + 1], "AS")
+        and is_keyword(tokens[place + 1], "AS")
         and tokens[place + 2].token_type is TokenType.L_PAREN
     }
-    in_from_list: list[bool] = [False]
-    for place, token in enumerate(tokens):
-        if token.token_type is TokenType.L_PAREN:
-            in_from_list.append(False)
-        elif token.token_type is TokenType.R_PAREN and len(in_from_list) > 1:
-            in_from_list.pop()
-        elif _keyword(token, *_CLAUSES):
-            in_from_list[-1] = _keyword(token, "FROM")
-        is_read = _keyword(token, *_READS) or (token.text == "," and in_from_list[-1])
-        following = tokens[place + 1] if place + 1 < len(tokens) else None
-        if (
-            not is_read
-            or following is None
-            or not is_word(following)
-            or _keyword(following, "LATERAL", "VALUES", "SELECT")
-        ):
+    for place in find_table_places(tokens):
+        token = tokens[place]
+        if not is_word(token) or is_keyword(token, "LATERAL", "VALUES", "SELECT"):
             continue
-        next_text = tokens[place + 2].text if place + 2 < len(tokens) else ""
-        if next_text not in (".", "(") and following.text.lower() not in common:
-            yield following
+        next_text = tokens[place + 1].text if place + 1 < len(tokens) else ""
+        if next_text not in (".", "(") and token.text.lower() not in common:
+            yield token
 
 
-def _keyword(token: Token, *words: str) -> bool:
-    return token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and token.text.upper() in words
+def find_table_places(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield the places at which a query may name a table: after FROM, JOIN, STREAM and TABLE, and after commas there.
+
+    A word that Spark also accepts as an alias ends such a list only if it cannot be one.
+    """
+    frames = [_Frame()]
+    for place, token in enumerate(tokens):
+        frame = frames[-1]
+        previous = tokens[place - 1] if place else None
+        follows_list = previous is not None and previous.text in (",", "(") and frame.lists_tables
+        is_table = previous is not None and (
+            follows_list
+            or is_keyword(previous, "JOIN", "STREAM", "TABLE")
+            or (is_keyword(previous, "FROM") and frame.lists_tables and not _compares(tokens, place - 1))
+        )
+        if is_table:
+            yield place
+        if token.token_type is TokenType.L_PAREN:
+            is_function = previous is not None and is_keyword(previous, *_FROM_FUNCTIONS)
+            frames.append(_Frame(lists_tables=is_table, is_function=is_function))
+        elif token.token_type is TokenType.R_PAREN and len(frames) > 1:
+            frames.pop()
+        else:
+            frame.read(tokens, place)
+
+
+def _compares(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether FROM is a part of `IS [NOT] DISTINCT FROM`."""
+    before = tokens[max(place - 2, 0) : place]
+    return len(before) == 2 and is_keyword(before[0], "IS", "NOT") and is_keyword(before[1], "DISTINCT")
+
+
+class _Frame:
+    """What is known of a query between two brackets: whether a comma is followed by a table."""
+
+    def __init__(self, *, lists_tables: bool = False, is_function: bool = False) -> None:
+        self.lists_tables = lists_tables
+        self._is_function = is_function
+        self._has_select = False
+
+    def read(self, tokens: Sequence[Token], place: int) -> None:
+        """Note a keyword that begins or ends a list of tables."""
+        token = tokens[place]
+        after = tokens[place + 2].text.upper() if place + 2 < len(tokens) else ""
+        if is_keyword(token, "FROM"):
+            self.lists_tables = self.lists_tables or not (self._is_function or _compares(tokens, place))
+        elif is_keyword(token, "JOIN"):
+            self.lists_tables = True
+        elif is_keyword(token, *_SET_OPERATIONS) or token.token_type is TokenType.PIPE_GT:
+            self.lists_tables, self._has_select = False, False
+        elif is_keyword(token, "SELECT") and not self._has_select:
+            self.lists_tables, self._has_select, self._is_function = False, True, False
+        elif token.token_type in _LISTS or (is_keyword(token, "WINDOW") and after == "AS"):
+            self.lists_tables = False
