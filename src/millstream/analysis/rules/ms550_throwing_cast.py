@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.analysis.query.throwing_expressions import find_throwing, get_type, list_columns
+from millstream.analysis.query.throwing_expressions import find_throwing, get_type, strip_casts
 from millstream.analysis.rule_context import Code, Facts
 from millstream.analysis.sql_edits import replace_in_marked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.query.plan_model import Expression, PlannedQuery
+    from millstream.analysis.query.plan_model import Column, Expression, PlannedQuery
     from millstream.analysis.query.throwing_expressions import EvaluatedExpression
     from millstream.diagnostics.finding import Finding
 
@@ -30,6 +30,7 @@ _TOLERANT_FUNCTIONS = {
     "parse_url": "try_parse_url",
     "url_decode": "try_url_decode",
 }
+_PARTS = ("get_struct_field", "get_array_item", "get_map_value", "element_at")
 _HARMLESS_TYPES = ("string", "char", "varchar", "binary", "variant", "void")
 
 
@@ -39,15 +40,15 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         reading = _find_failing_read(candidate)
         if reading is None:
             continue
-        column, type_name, function = reading
+        text_label, type_name, function = reading
         tolerant = _TOLERANT_FUNCTIONS.get(candidate.expression.function, "try_cast")
         old_call = f"{candidate.expression.function}("
         type_label = type_name.upper()
         action = (
-            f"parses the text '{column}' with {candidate.expression.function}, which fails the query at the "
+            f"parses {text_label} with {candidate.expression.function}, which fails the query at the "
             "first invalid row"
             if function
-            else f"casts the text '{column}' to {type_label}, which fails the query at the first row that is not "
+            else f"casts {text_label} to {type_label}, which fails the query at the first row that is not "
             f"a {type_label}"
         )
         yield CODE.warning(
@@ -63,32 +64,37 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
 
 
 def _find_failing_read(candidate: EvaluatedExpression) -> tuple[str, str, bool] | None:
-    """Return the text column, its target type, and whether a function (not a cast) reads it."""
+    """Return a description of the text, its target type, and whether a function (not a cast) reads it."""
     expression = candidate.expression
     if not expression.inputs:
         return None
     text = expression.inputs[0]
-    if get_type(text) != "string" or not (column := _find_text_column(candidate, text)):
+    if get_type(text) != "string" or not (label := _describe_text(candidate, text)):
         return None
     if expression.function == "cast":
         raises = expression.settings.get("evalMode", "ANSI") == "ANSI"
         is_harmless = expression.type.startswith(_HARMLESS_TYPES)
-        return (column, expression.type, False) if raises and not is_harmless else None
+        return (label, expression.type, False) if raises and not is_harmless else None
     if (
         expression.function in _TOLERANT_FUNCTIONS
         and expression.settings.get("failOnError", "true") == "true"
     ):
-        return column, expression.type, True
+        return label, expression.type, True
     return None
 
 
-def _find_text_column(candidate: EvaluatedExpression, text: Expression) -> str | None:
-    """Return the name of a source's text column in an expression."""
-    return next(
-        (
-            column.name
-            for column in list_columns(text)
-            if column.type in ("string", "binary") and candidate.is_unchecked(column)
-        ),
-        None,
-    )
+def _describe_text(candidate: EvaluatedExpression, text: Expression) -> str | None:
+    """Return a description of a text that comes from an unchecked column of a source, or None if it does not."""
+    for part in text.walk():
+        column = _find_column(part)
+        if column and get_type(part) in ("string", "binary") and candidate.is_unchecked(column):
+            is_whole = part is strip_casts(text) and part.function in ("column", "get_struct_field")
+            return f"the text '{part.text}'" if is_whole else f"text from '{column.name}'"
+    return None
+
+
+def _find_column(part: Expression) -> Column | None:
+    """Return the column that an expression is, or is a field, an element or a value of."""
+    while part.function in _PARTS and part.inputs:
+        part = part.inputs[0]
+    return part.column

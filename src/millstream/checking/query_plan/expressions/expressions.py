@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.analysis.query.plan_model import Column, Expression, Stability, VolatileExpression, WindowKind
 from millstream.checking.query_plan.expressions import determinism
 from millstream.checking.query_plan.expressions.expression_text import format_expression
+from millstream.checking.query_plan.expressions.expression_type import DECODERS, read_type
 from millstream.checking.query_plan.expressions.time_windows import read_window
 from millstream.checking.query_plan.plan_nodes import UNANSWERED, simple_class_name
 from millstream.checking.query_plan.source_spans import SqlSpan, parse
@@ -39,8 +40,6 @@ _PLACED = {
     "MakeTimestamp",
     "MakeDate",
 }
-# Expressions whose type is in the field of their schema.
-_DECODERS = {"JsonToStructs", "CsvToStructs"}
 # Fields with a node's own columns.
 _OUTPUT = {"output", "outputAttrs", "generatorOutput"}
 
@@ -159,9 +158,8 @@ class Expressions:
         function = determinism.sql_name(parsed.kind)
         if function in ("to_timestamp", "to_date") and parsed.entry.get("failOnError") is False:
             function = f"try_{function}"
-        data_type = parsed.entry.get("schema" if parsed.kind in _DECODERS else "dataType")
         column, value = None, None
-        kind = to_ddl(data_type)
+        kind = to_ddl(read_type(parsed))
         if parsed.kind == "AttributeReference":
             column = self._columns.get(_id_or_default(parsed)) or Column(parsed.name, kind)
         elif parsed.kind == "Literal":
@@ -180,7 +178,7 @@ class Expressions:
         stability = stability_of(parsed, inputs)
         if stability is not Stability.STABLE or (parsed.kind in _PLACED and _reads_column(inputs)):
             span = self.place(parsed)
-            if parsed.kind in _DECODERS:
+            if parsed.kind in DECODERS:
                 settings["options"] = _ask(parsed, "options")
             if parsed.kind == "Cast":
                 settings["evalMode"] = _ask(parsed, "evalMode")
