@@ -102,6 +102,8 @@ def test_a_watermark_above_an_aggregation_never_moves_in_append_mode(plans: Plan
     [
         ("ts_ms", "cast", True),
         ("createdMs", "cast", True),
+        ("ts_ms", "to_timestamp", True),
+        ("ts_ms", "try_to_timestamp", True),
         ("at_millis", "timestamp_seconds", True),
         ("at_us", "timestamp_millis", True),
         ("at_seconds", "timestamp_millis", True),

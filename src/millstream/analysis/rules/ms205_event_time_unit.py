@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.analysis.query import event_time
 from millstream.analysis.query.plan_model import WatermarkOperator
+from millstream.analysis.query.throwing_expressions import get_type
 from millstream.analysis.rule_context import Code
 from millstream.analysis.sql_edits import read_marked_text, replace_in_marked_text
 
@@ -26,9 +27,11 @@ _UNITS = {
     "nanos": re.compile(r"(_|^)(ns|nanos|nanoseconds?)$|Nanos$"),
     "seconds": re.compile(r"(_|^)(s|secs?|seconds?)$|Seconds$|Secs$"),
 }
-# The unit in which each function reads a number; a plain cast reads seconds.
+# The unit in which each function reads a number; a plain cast and to_timestamp read seconds.
 _ASSUMED_UNITS = {
     "cast": "seconds",
+    "to_timestamp": "seconds",
+    "try_to_timestamp": "seconds",
     "seconds_to_timestamp": "seconds",
     "timestamp_seconds": "seconds",
     "millis_to_timestamp": "millis",
@@ -49,22 +52,20 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             for expression in operator.expressions:
                 for node in expression.walk():
                     unit, assumed = _compare_units(node)
-                    column = node.inputs[0].column if node.inputs else None
-                    if (
-                        unit == assumed
-                        or not column
-                        or not event_time_column
-                        or not column.origins & event_time_column.origins
-                    ):
+                    if unit == assumed or not event_time_column:
+                        continue
+                    number = node.inputs[0]
+                    columns = [leaf.column for leaf in number.walk() if leaf.column]
+                    if not any(column.origins & event_time_column.origins for column in columns):
                         continue
                     yield CODE.warning(
-                        f"event time '{watermark.event_time}' reads '{column.name}' as {_UNIT_NAMES[assumed]}, "
+                        f"event time '{watermark.event_time}' reads '{number.text}' as {_UNIT_NAMES[assumed]}, "
                         f"but its name says {_UNIT_NAMES[unit]}",
                         node.span or event_time.find_span(query, operator),
                         label="read here",
                         why=_find_reason(unit, assumed),
-                        fix=f"write {_suggest_fix(unit, column.name)}",
-                        edit=_build_edit(facts, node, unit, column.name),
+                        fix=f"write {_suggest_fix(unit, number.text)}",
+                        edit=_build_edit(facts, node, unit, number.text),
                         query=query.name,
                     )
 
@@ -85,13 +86,12 @@ def _compare_units(expression: Expression) -> tuple[str, str]:
     if (
         not assumed
         or child is None
-        or child.column is None
+        or child.function not in ("column", "get_struct_field")
         or not expression.type.startswith(("timestamp", "string"))
+        or not get_type(child).startswith(_NUMBER_TYPES)
     ):
         return "", ""
-    if not (child.column.type or child.type).startswith(_NUMBER_TYPES):
-        return "", ""
-    name = child.column.name
+    name = child.column.name if child.column else child.text.rpartition(".")[2]
     unit = next((unit for unit, pattern in _UNITS.items() if pattern.search(name)), assumed)
     return unit, assumed
 

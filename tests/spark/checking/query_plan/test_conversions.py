@@ -80,3 +80,26 @@ def test_a_checked_field_of_a_struct_is_not_reported(raw: DataFrame) -> None:
     checked = raw.where("payload.amount RLIKE '^[0-9]{1,9}$'")
 
     assert list_findings("MS550", checked.selectExpr("CAST(payload.amount AS INT) AS n")) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "count"),
+    [
+        ("CAST(ts_ms AS TIMESTAMP)", 1),
+        ("to_timestamp(ts_ms)", 1),
+        ("try_to_timestamp(ts_ms)", 1),
+        ("timestamp_seconds(ts_ms)", 1),
+        ("CAST(payload.ts_ms AS TIMESTAMP)", 1),
+        ("timestamp_micros(payload.ts_ms)", 1),
+        ("timestamp_millis(payload.ts_ms)", 0),
+        ("to_timestamp(payload.at)", 0),
+        ("to_timestamp(ts_ms / 1000)", 0),
+    ],
+)
+def test_a_number_is_read_in_the_unit_of_its_name(raw: DataFrame, expression: str, count: int) -> None:
+    marked = raw.selectExpr(f"{expression} AS at").withWatermark("at", "10 minutes")
+
+    findings = list_findings("MS205", marked)
+
+    assert len(findings) == count
+    assert all("ts_ms' as " in finding.message for finding in findings)
