@@ -45,8 +45,8 @@ def format_json(
 
 
 def finding_to_json(finding: Finding) -> dict[str, Any]:
-    """Convert a finding to the form in the JSON of `check`."""
-    span, edit = finding.span, finding.edit
+    """Convert a finding to the form in the JSON of `check`, without an edit that may contain a secret."""
+    span = finding.span
     return {
         "code": finding.code,
         "name": finding.name,
@@ -59,14 +59,31 @@ def finding_to_json(finding: Finding) -> dict[str, Any]:
         "end_column": span.end_column if span else None,
         "why": finding.why,
         "fix": finding.fix,
-        "edit": _edit_to_json(edit) if edit else None,
+        "edit": edit_to_json(find_public_edit(finding)),
         "query": finding.query,
     }
 
 
-def _edit_to_json(edit: Edit) -> dict[str, Any]:
-    lines = [mask_secrets(line) for line in edit.insert]
-    return {"file": edit.file, "line": edit.line, "drop": edit.drop, "insert": lines, "safe": edit.is_safe}
+def find_public_edit(finding: Finding) -> Edit | None:
+    """Return the edit of a finding; None if a line of it looks like it contains a secret.
+
+    Programs write the lines of an edit into files, so a masked line would replace the secret there.
+    """
+    edit = finding.edit
+    return None if edit is None or any(mask_secrets(line) != line for line in edit.insert) else edit
+
+
+def edit_to_json(edit: Edit | None) -> dict[str, Any] | None:
+    """Convert an edit to the form in the JSON of `check`, with its lines as they are."""
+    if edit is None:
+        return None
+    return {
+        "file": edit.file,
+        "line": edit.line,
+        "drop": edit.drop,
+        "insert": list(edit.insert),
+        "safe": edit.is_safe,
+    }
 
 
 def format_github(findings: Sequence[Finding]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from millstream.diagnostics.finding import Edit, Finding, Severity, Span
+from millstream.diagnostics.formats import find_public_edit
 from millstream.diagnostics.lines import TextLines
 from millstream.diagnostics.snippet import mask_secrets
 
@@ -115,8 +116,8 @@ def _build_result(
                 }
             }
         ]
-    if finding.edit:
-        result["fixes"] = [_build_fix(finding.edit, finding.fix, lines.get(finding.edit.file))]
+    if edit := find_public_edit(finding):
+        result["fixes"] = [_build_fix(edit, finding.fix, lines.get(edit.file))]
     return result
 
 
@@ -139,7 +140,7 @@ def _build_fix(edit: Edit, words: str, file_lines: TextLines | None) -> dict[str
     """Convert an edit to a deletion of whole lines (none for an insertion) and the inserted text."""
     first, last = edit.line + 1, edit.line + 1 + edit.drop
     region = {"startLine": first, "startColumn": 1, "endLine": last, "endColumn": 1}
-    text = "".join(f"{mask_secrets(line)}\n" for line in edit.insert)
+    text = "".join(f"{line}\n" for line in edit.insert)
     if file_lines and edit.drop and last > len(file_lines):
         # After the last line there is no line at which the deletion could end.
         region |= {"endLine": len(file_lines), "endColumn": len(file_lines.line(len(file_lines))) + 1}

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from millstream.checking.check import check
-from millstream.diagnostics.formats import finding_to_json
+from millstream.diagnostics.formats import edit_to_json, finding_to_json
 from millstream.pipeline.spec_file import display_path, load_text
 from millstream.spec.secrets.redaction import redact_values
 from millstream.testing.files import loader
@@ -49,7 +49,7 @@ def find_kind(path: Path, text: str) -> DocumentKind:
 
 
 def check_text(path: Path, text: str, environment: Environment) -> list[dict[str, Any]]:
-    """Return the findings about a text as if it were saved at this path, in the JSON of `check`.
+    """Return the findings about a text as if it were saved at this path, in the JSON of `check --server`.
 
     `environment` returns the variables of a spec in a folder.
     """
@@ -61,7 +61,11 @@ def check_text(path: Path, text: str, environment: Environment) -> list[dict[str
             findings = list(loader.load_text(name, text, path, environment).findings)
         case DocumentKind.SCRIPT | DocumentKind.OTHER:
             findings = []
-    return [redact_finding(finding_to_json(finding)) for finding in findings]
+    # The editor writes the lines of an edit into the file, so secrets in them stay as they are.
+    return [
+        {**redact_finding(finding_to_json(finding)), "edit": edit_to_json(finding.edit)}
+        for finding in findings
+    ]
 
 
 def redact_finding(finding: dict[str, Any]) -> dict[str, Any]:

@@ -150,6 +150,18 @@ def test_json_has_the_promised_keys() -> None:
     assert data["guarantees"] == [{**promise, "reasons": ["a", "b"]}]
 
 
+@pytest.mark.parametrize(
+    "line", ['    url: "postgresql://etl:hunter2@db/shop"', "      FROM a JOIN b ON a.token = b.token"]
+)
+def test_programs_get_no_edit_whose_lines_would_be_masked(line: str) -> None:
+    finding = replace(FOUND, edit=Edit("pipeline.yml", 3, ("    # first", line), 1))
+
+    (item,) = json.loads(render([finding], TEXTS, "json"))["findings"]
+
+    assert item["edit"] is None
+    assert "fixes" not in sarif(finding)
+
+
 def test_github_escapes_what_would_end_a_command() -> None:
     findings = replace(FOUND, message="100 %\nof: a, b", span=Span("a,b:c.yml", 1, 2, 1, 5), why="", fix="")
 

@@ -8,6 +8,7 @@ import pytest
 from lsprotocol import types
 
 from editor import Editor, edit
+from millstream.language_server.fast_check import check_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +81,25 @@ def test_a_fix_is_offered_as_an_edit_and_a_page_is_shown_on_hover(tmp_path: Path
         assert "MS002" in str(hover.contents)
 
     edit(tmp_path, act, "--no-spark")
+
+
+SECRETS = """\
+name: shop
+sources:
+  visits: {kafka: {bootstrap_servers: "b:9092", subscrib: visits}, format: json, schema: {session_token: string}}
+queries:
+  visits: {trigger: 5 seconds, to: {postgres: {url: "postgresql://etl:hunter2@db/shop", tabel: visits}}}
+"""
+
+
+def test_an_edit_of_a_line_with_a_secret_changes_nothing_else_of_it(tmp_path: Path) -> None:
+    findings = check_text(tmp_path / "pipeline.yml", SECRETS, lambda _: {})
+
+    edits = {finding["edit"]["line"] + 1: finding["edit"] for finding in findings if finding["edit"]}
+    lines = ["", *SECRETS.splitlines()]
+    assert edits[3]["insert"] == [lines[3].replace("subscrib:", "subscribe:")]
+    assert edits[5]["insert"] == [lines[5].replace("tabel", "table")]
+    assert "hunter2" not in "".join(finding["message"] + finding["fix"] for finding in findings)
 
 
 def test_test_files_are_checked_and_other_files_are_not(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from millstream.checking.batch_check import Checker, CheckReport
     from millstream.checking.check import CheckResult
     from millstream.checking.targets import CheckTarget
+    from millstream.diagnostics.finding import Finding
     from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import LoadedSpec
 
@@ -269,7 +271,7 @@ def format_reports(reports: Sequence[CheckReport], form: str) -> str:
     from millstream.diagnostics.render import render
     from millstream.spec.secrets.redaction import redact_values
 
-    findings = [finding for report in reports for finding in report.checked.findings]
+    findings = [_drop_redacted_edit(finding) for report in reports for finding in report.checked.findings]
     texts = {name: text for report in reports for name, text in report.checked.texts.items()}
     guarantees = [
         {**promise.plain(), "target": report.target.name}
@@ -285,6 +287,14 @@ def format_reports(reports: Sequence[CheckReport], form: str) -> str:
     return redact_values(
         render(findings, texts, form, False, guarantees, pages, judged)  # type: ignore[arg-type]  # noqa: FBT003 - colour
     )
+
+
+def _drop_redacted_edit(finding: Finding) -> Finding:
+    """Return a finding without an edit that contains a known secret: programs write edits into files."""
+    from millstream.spec.secrets.redaction import redact_values
+
+    lines = finding.edit.insert if finding.edit else ()
+    return replace(finding, edit=None) if any(redact_values(line) != line for line in lines) else finding
 
 
 def format_total(reports: Sequence[CheckReport]) -> str:
