@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """A document to check. `is_saved`: its text is in the file, so that Spark can check it too."""
+    """A document to check. `is_saved`: it or a file that it reads was saved, so that Spark checks it too.
+
+    Spark reads the file, so it checks only a document without unsaved changes.
+    """
 
     uri: str
     text: str

@@ -59,15 +59,21 @@ class MillstreamServer(LanguageServer):
             self._publish_later(request, findings)
             has_error = any(finding["severity"] == "error" for finding in findings)
             needs_spark = kind is DocumentKind.SCRIPT or (kind is DocumentKind.SPEC and not has_error)
-            if request.is_saved and needs_spark and self.spark_check is not None:
-                report = self.spark_check.check(path)
-                if "error" in report:
-                    self._say_later(f"{path.name}: {report['error']}; {report['fix']}")
-                else:
-                    self._publish_later(request, report["findings"])
+            if request.is_saved and needs_spark:
+                self._check_with_spark(path, request)
         except Exception as error:  # noqa: BLE001 - a check that fails must not end those after it
             _log.exception("the check of %s failed", path)
             self._say_later(f"{path.name} could not be checked: {type(error).__name__}")
+
+    def _check_with_spark(self, path: Path, request: CheckRequest) -> None:
+        """Publish what Spark says about a file, if the file has the text of the document before and afterwards."""
+        if self.spark_check is None or not contains(path, request.text):
+            return
+        report = self.spark_check.check(path)
+        if "error" in report:
+            self._say_later(f"{path.name}: {report['error']}; {report['fix']}")
+        elif contains(path, request.text):
+            self._publish_later(request, report["findings"])
 
     def _publish_later(self, request: CheckRequest, findings: list[dict[str, Any]]) -> None:
         if self.loop is not None:
@@ -127,6 +133,15 @@ class MillstreamServer(LanguageServer):
 def to_path(uri: str) -> Path:
     """Return the path of a document's URI."""
     return Path(to_fs_path(uri) or uri)
+
+
+def contains(path: Path, text: str) -> bool:
+    """Return whether a file has the text of a document, with whatever line endings."""
+    try:
+        content = path.read_bytes().decode("utf-8-sig", errors="replace")
+    except OSError:
+        return False
+    return _LINE_ENDING.split(content) == _LINE_ENDING.split(text.removeprefix("\ufeff"))
 
 
 def create_server(environment: Environment, spark_check: SparkCheck | None) -> MillstreamServer:
