@@ -74,6 +74,8 @@ class FlowingQuery(RunningQuery):
             run_id=self.handle.runId,
             batch=self._committed_before_start,
             trigger=str(self.trigger),
+            trigger_seconds=self.trigger.interval_seconds,
+            checkpoint_seconds=self.trigger.checkpoint_seconds,
             sources=[origin.name for origin in source_origins],
             sinks=[key],
             offsets=committed_offsets(checkpoint, self._committed_before_start),

@@ -145,6 +145,8 @@ class RunningQuery:
             run_id=self.handle.runId,
             batch=committed,
             trigger=str(self.trigger),
+            trigger_seconds=self.trigger.interval_seconds,
+            checkpoint_seconds=self.trigger.checkpoint_seconds,
             sources=[origin.name for origin in source_origins],
             sinks=list(self._sinks()),
             offsets=committed_offsets(checkpoint, committed),

@@ -58,6 +58,17 @@ class Trigger(Spec):
         """The mode in which Spark processes rows one by one instead of in batches; None for batches."""
         return "continuous" if self.continuous else "real_time" if self.real_time else None
 
+    @property
+    def interval_seconds(self) -> float | None:
+        """The seconds from the start of a batch to that of the next one; None if batches have no interval."""
+        return self.processing_time.seconds if self.processing_time else None
+
+    @property
+    def checkpoint_seconds(self) -> float | None:
+        """The seconds between two checkpoints of a query that processes rows one by one; None for batches."""
+        interval = self.continuous or self.real_time
+        return interval.seconds if interval else None
+
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `DataStreamWriter.trigger`; empty for Spark's default."""
         names = {

@@ -45,8 +45,8 @@ def batch(number: int, seconds: float, **more: Any) -> Event:
     return Event("batch_committed", "funnel", {**data, **more}, at(seconds))
 
 
-def started(seconds: float = 1.0) -> Event:
-    """The start of query `funnel` with a trigger of five seconds."""
+def started(seconds: float = 1.0, **more: Any) -> Event:
+    """The start of query `funnel` with a trigger of five seconds, unless said otherwise."""
     data = {
         "id": "i",
         "run_id": "r",
@@ -54,7 +54,7 @@ def started(seconds: float = 1.0) -> Event:
         "batch": None,
         "sources": ["clicks"],
     }
-    return Event("query_started", "funnel", data, at(seconds))
+    return Event("query_started", "funnel", {**data, **more}, at(seconds))
 
 
 def folded(*happened: Event) -> RunState:

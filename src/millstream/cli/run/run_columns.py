@@ -48,6 +48,8 @@ class QueryFigures:
         match event.event:
             case "query_started":
                 self.state = "first batch" if self.batch is None else "running"
+                # A run until caught up has another trigger than the spec.
+                self.interval = event.data.get("trigger_seconds", self.interval)
             case "batch_committed":
                 self.state = "running"
                 self.batch = event.data["batch"]

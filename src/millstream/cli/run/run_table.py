@@ -54,10 +54,7 @@ class LiveTable:
     ) -> None:
         self._name = pipeline.name
         self._log = _relative(log)
-        triggers = {name: pipeline.trigger(name).processing_time for name in queries}
-        self._rows = {
-            name: QueryFigures(interval.seconds if interval else None) for name, interval in triggers.items()
-        }
+        self._rows = {name: QueryFigures(pipeline.trigger(name).interval_seconds) for name in queries}
         self._steps: list[str] = []
         self._spinner = Spinner("dots", style="yellow")
         self._is_started = False

@@ -37,7 +37,7 @@ def describe_pipeline(pipeline: Pipeline, queries: Sequence[str], run: str) -> d
             {
                 "name": name,
                 "trigger": str(pipeline.trigger(name)).removeprefix("processing_time "),
-                "trigger_seconds": wait.seconds if (wait := pipeline.trigger(name).processing_time) else None,
+                "trigger_seconds": pipeline.trigger(name).interval_seconds,
                 "sources": graph.sources_of(name),
             }
             for name in queries

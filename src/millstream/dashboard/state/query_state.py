@@ -53,6 +53,9 @@ class QueryState:
     name: str
     trigger: str = ""
     interval: float | None = None
+    """The seconds between the starts of two batches; None if the trigger has no such interval."""
+    checkpoint_interval: float | None = None
+    """The seconds between two commits of a continuous or real-time query."""
     sources: list[str | None] = field(default_factory=list)
     state: State = "starting"
     since: float = 0.0
@@ -100,6 +103,9 @@ class QueryState:
                 self._begin(at)
                 self.sources = list(data.get("sources") or self.sources)
                 self.trigger = (data.get("trigger") or self.trigger).removeprefix("processing_time ")
+                # A run until caught up has another trigger than the spec. Earlier versions did not say so.
+                self.interval = data.get("trigger_seconds", self.interval)
+                self.checkpoint_interval = data.get("checkpoint_seconds")
                 kafka_lag.record_committed(self.topics, self.sources, data.get("offsets") or [])
                 self.running = None
                 self.become("starting", at)
@@ -284,12 +290,12 @@ class QueryState:
     def triggers_without_progress(self, now: float) -> float | None:
         """Return the time since the last progress in triggers, or None while the first batch may still take longer.
 
-        Without an interval, a trigger counts as the last batch, at least 1 s.
+        Without an interval, a trigger counts as the time between two checkpoints or the last batch, at least 1 s.
         """
         seconds = max(0.0, now - self.progress_at)
         if not self.progress_at or (not self.has_progressed and seconds <= FIRST):
             return None
-        return seconds / (self.interval or max(1.0, self.seconds() or 1.0))
+        return seconds / (self.interval or max(1.0, self.checkpoint_interval or 0.0, self.seconds() or 0.0))
 
     def judged(self, now: float) -> tuple[State, float, str]:
         """Return state, since when, and why at a time."""

@@ -66,27 +66,34 @@ def _problems(query: QueryState, now: float) -> Iterator[QueryJudgement]:
 
 
 def _judge_running_batch(query: QueryState, now: float) -> QueryJudgement | None:
-    """Return `slow` or `stalled` for a batch that has run for too many triggers."""
+    """Return `slow` or `stalled` for a batch that has run for too many triggers.
+
+    Without an interval no batch is slow, and a trigger counts as the last batch.
+    """
     batch = query.running
-    if batch is None or not query.interval:
+    if batch is None:
         return None
     seconds, is_first = now - batch.began, query.state == "starting"
-    if seconds <= max(OVERDUE * query.interval, FIRST_OVERDUE if is_first else 0.0):
+    trigger = query.interval or query.seconds() or 0.0
+    limit = max(STALLED_FIRST_BATCH if is_first else STALLED_BATCH, STALLED_TRIGGERS * trigger)
+    overdue = max(OVERDUE * trigger, FIRST_OVERDUE if is_first else 0.0) if query.interval else limit
+    if seconds <= overdue:
         return None
-    noun = "the first batch" if is_first else "a batch"
-    why = f"{noun} has run for {format_seconds(seconds)}, and the trigger is {query.interval:g} s"
+    why = f"{'the first batch' if is_first else 'a batch'} has run for {format_seconds(seconds)}"
+    if query.interval:
+        why = f"{why}, and the trigger is {query.interval:g} s"
     if sinks := batch.describe_sinks():
         why = f"{why}; {sinks}"
-    limit = max(STALLED_FIRST_BATCH if is_first else STALLED_BATCH, STALLED_TRIGGERS * query.interval)
     return QueryJudgement("stalled" if seconds > limit else "slow", batch.began, why)
 
 
 def _judge_silence(query: QueryState, now: float) -> QueryJudgement | None:
     """Return `stalled` for a query that has given no sign of life, and runs no batch."""
-    if not query.starts or (query.running is not None and query.interval):
+    if not query.starts or query.running is not None:
         return None
     least = FIRST if query.state == "starting" else PATIENCE
-    patience = max(least, TRIGGERS * (query.interval or query.seconds() or 1.0))
+    trigger = query.interval or max(query.checkpoint_interval or 0.0, query.seconds() or 0.0)
+    patience = max(least, TRIGGERS * trigger)
     silence = query.silence(now)
     if silence <= patience:
         return None

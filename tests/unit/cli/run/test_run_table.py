@@ -12,6 +12,7 @@ import click
 import pyte
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from millstream.cli.run import run_table
 from millstream.cli.run.run_columns import QueryFigures, build_table, format_number, format_span
@@ -165,6 +166,16 @@ def test_what_has_no_problem_has_no_column_of_problems() -> None:
     figures.update(Event("batch_committed", FUNNEL, BATCH))
 
     assert "problems" not in [column.header for column in build_table({FUNNEL: figures}, 200).columns]
+
+
+def test_a_run_until_caught_up_compares_no_batch_with_the_trigger_of_the_spec() -> None:
+    figures = QueryFigures(5.0)
+    figures.update(Event("query_started", FUNNEL, {"batch": None, "trigger_seconds": None}))
+    figures.update(Event("batch_committed", FUNNEL, BATCH))
+
+    (column,) = [item for item in build_table({FUNNEL: figures}, 200).columns if item.header == "batch time"]
+
+    assert list(column.cells) == [Text("23.5 s")]
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

@@ -62,6 +62,14 @@ def test_a_first_batch_is_no_silence_until_it_takes_two_minutes() -> None:
     assert firing(alert, now=122)
 
 
+def test_a_real_time_query_makes_progress_at_each_checkpoint() -> None:
+    state = folded(started(trigger="real_time 5 minutes", trigger_seconds=None, checkpoint_seconds=300.0))
+    alarms = Alarms.of(["no progress for 3 triggers"])
+
+    assert not alarms.evaluate(state.queries, START + 900)[0]["firing"]
+    assert alarms.evaluate(state.queries, START + 901)[0]["firing"]
+
+
 def retry(seconds: float) -> Event:
     return Event("retry", "funnel", {"reason": "away", "wait_seconds": 1.0, "failures": 1}, at(seconds))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 
@@ -75,6 +75,51 @@ def test_silence_for_three_triggers_and_half_a_minute_is_a_stall() -> None:
     stalled = state.document(START + 40)
     assert stalled["worst"] is not None
     assert (stalled["state"], stalled["worst"]["since"]) == ("stalled", at(6))
+
+
+def first_batch(**trigger: Any) -> RunState:
+    """A query with this trigger, whose first batch began at second 2."""
+    return folded(
+        started(**trigger), Event("batch_started", "funnel", {"batch": 0, "sinks": ["console:"]}, at(2))
+    )
+
+
+def test_a_running_batch_without_an_interval_is_a_sign_of_life_for_ten_minutes() -> None:
+    state = first_batch(trigger="available_now", trigger_seconds=None)
+
+    assert state.document(START + 600)["state"] == "starting"
+    worst = state.document(START + 603)["worst"]
+    assert worst is not None
+    assert (worst["state"], worst["since"]) == ("stalled", at(2))
+    assert worst["why"] == "the first batch has run for 10 min 1 s; console: not yet"
+
+
+def test_a_later_batch_without_an_interval_may_take_ten_times_as_long_as_the_last_one() -> None:
+    state = first_batch(trigger="default", trigger_seconds=None)
+    state.take(batch(0, 32, duration_ms={"triggerExecution": 30_000}), 4)
+    state.take(Event("batch_started", "funnel", {"batch": 1, "sinks": []}, at(33)), 5)
+
+    assert state.document(START + 330)["state"] == "running"
+    assert state.document(START + 334)["state"] == "stalled"
+
+
+def test_a_run_until_caught_up_has_not_the_interval_of_the_spec() -> None:
+    state = folded(
+        started(trigger="available_now", trigger_seconds=None, checkpoint_seconds=None),
+        batch(0, 30, duration_ms={"triggerExecution": 20_000}),
+    )
+
+    (query,) = state.document(START + 30)["queries"]
+
+    assert (query["trigger"], query["trigger_seconds"], query["busy"]) == ("available_now", None, None)
+    assert query["state"] == "running"
+
+
+def test_a_real_time_query_is_not_stalled_before_three_checkpoints() -> None:
+    state = folded(started(trigger="real_time 5 minutes", trigger_seconds=None, checkpoint_seconds=300.0))
+
+    assert state.document(START + 900)["state"] == "starting"
+    assert state.document(START + 902)["state"] == "stalled"
 
 
 def test_an_idle_query_is_not_stalled() -> None:
