@@ -11,7 +11,7 @@ from millstream.dashboard.state import kafka_lag, timestamps
 from millstream.dashboard.state.api_schema import LEVELS, State
 from millstream.dashboard.state.batch_progress import RunningBatch, running_json, split_duration
 from millstream.dashboard.state.query_verdict import FIRST, OVERDUE, judge
-from millstream.dashboard.state.time_series import Series, plot_point
+from millstream.dashboard.state.time_series import History, Series, plot_point, record_value
 
 if TYPE_CHECKING:
     from millstream.dashboard.state import api_schema
@@ -80,7 +80,7 @@ class QueryState:
     counts: Counter[str] = field(default_factory=Counter)
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=kafka_lag.KEPT))
     topics: dict[kafka_lag.Key, kafka_lag.TopicLag] = field(default_factory=dict)
-    behind: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=4000))
+    behind: History = field(default_factory=list)
     left: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=kafka_lag.KEPT_COMMITS))
     """The time of each of the last commits, and how many records it left."""
     source_rates: dict[str | None, float] = field(default_factory=dict)
@@ -231,7 +231,7 @@ class QueryState:
     def _record_lag(self, at: float) -> None:
         behind = kafka_lag.total_behind(self.topics.values())
         if behind is not None:
-            self.behind.append((at, behind))
+            record_value(self.behind, at, behind)
 
     def observe_ends(self, source: str, ends: kafka_lag.PartitionOffsets, at: float) -> None:
         """Record where a source ends, as its broker said at a time; ignored if the query does not read it."""

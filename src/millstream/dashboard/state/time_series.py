@@ -1,4 +1,4 @@
-"""Store the history of a query's plots: one point per batch, thinned so that memory stays bounded."""
+"""Store the history of a query's plots and of its lag, thinned so that memory stays bounded."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from millstream.dashboard.state.api_schema import PHASES
 MOST = 4000
 # Maximum number of points in a response, about the width of a plot in pixels.
 SHOWN = 2000
+# One value of a history stands for at most this part of its age. So the first quarter of any time, however long, has
+# some 60 values, and a month takes some 2,500.
+RESOLUTION = 200
 
 Point = dict[str, Any]
+History = list[tuple[float, int]]
+"""Times and the values of a figure."""
 
 
 def plot_point(at: float, data: dict[str, Any]) -> Point:
@@ -67,3 +72,27 @@ class Series:
         columns: dict[str, Any] = {name: [item[name] for item in selected] for name in plain}
         columns["phases"] = {name: [item["phases"][name] for item in selected] for name in PHASES}
         return columns
+
+
+def record_value(history: History, at: float, value: int) -> None:
+    """Add a value to a history; where there are too many, replace neighbours by their mean."""
+    history.append((at, value))
+    if len(history) > MOST:
+        history[:] = _average(history, at)
+
+
+def _average(history: History, now: float) -> History:
+    """Return the means of neighbouring values, at the time of the first of them: the older, the more of them."""
+    averaged: History = []
+    group = history[:1]
+    for point in history[1:]:
+        began = group[0][0]
+        if point[0] - began > (now - began) / RESOLUTION:
+            averaged.append((began, _mean(group)))
+            group = []
+        group.append(point)
+    return [*averaged, (group[0][0], _mean(group))]
+
+
+def _mean(group: History) -> int:
+    return round(sum(value for _, value in group) / len(group))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from millstream.dashboard.state.alerts import Alarms, describe_value
@@ -9,6 +11,9 @@ from millstream.dashboard.state.kafka_lag import is_growing
 from millstream.engine.events.event_bus import Event
 from millstream.spec.alert import parse_condition
 from unit.dashboard.conftest import START, at, batch, folded, started
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def firing(alert: str, *happened: Event, now: float = 20.0) -> bool:
@@ -144,3 +149,27 @@ def test_noise_a_plateau_and_too_short_a_history_do_not_grow() -> None:
     assert not is_growing(noise, 300, 300)
     assert not is_growing(jump, 300, 300)
     assert not is_growing(short, 300, 300)
+
+
+def firing_after_seven_hours(behind: Callable[[int], int]) -> tuple[set[str], int]:
+    """Return which alerts fire if so many records wait at each second, and how many values are stored."""
+    state = folded(started(offsets=[{"clicks": {"0": 0}}]))
+    seconds = range(2, 7 * 3600, 2)
+    for second in seconds:
+        state.observe_ends("clicks", {"clicks": {0: behind(second)}}, START + second)
+    alarms = Alarms.of(["lag growing for 1 hour", "lag growing for 6 hours"])
+    alerts = alarms.evaluate(state.queries, START + seconds[-1])
+    return {alert["name"] for alert in alerts if alert["firing"]}, len(state.queries["funnel"].behind)
+
+
+def test_lag_that_grows_for_hours_fires_the_alert_for_them() -> None:
+    names, stored = firing_after_seven_hours(lambda second: second * second)
+
+    assert names == {"lag growing for 1 hour", "lag growing for 6 hours"}
+    assert stored <= 4000
+
+
+def test_lag_that_rises_and_falls_every_ten_minutes_for_hours_fires_no_alert() -> None:
+    names, _ = firing_after_seven_hours(lambda second: second % 600)
+
+    assert names == set()
