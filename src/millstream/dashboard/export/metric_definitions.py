@@ -84,7 +84,7 @@ METRICS = (
     Metric(
         "millstream_offsets_behind",
         "gauge",
-        (*_QUERY, "topic", "partition"),
+        (*_QUERY, "source", "topic", "partition"),
         "Records of a partition that the query has not read yet; of a whole topic if queries read more than 2,000 "
         "partitions.",
     ),

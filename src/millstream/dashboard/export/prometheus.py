@@ -136,13 +136,14 @@ def _offsets_behind(state: api_schema.Document, partitions: PartitionReader) -> 
     if sum(lag["partitions"] for lag in state["lag"]) > MOST_PARTITIONS:
         for lag in state["lag"]:
             if lag["behind"] is not None:
-                yield "", {"query": lag["query"], "topic": lag["topic"]}, lag["behind"]
+                labels = {"query": lag["query"], "source": lag["source"], "topic": lag["topic"]}
+                yield "", labels, lag["behind"]
         return
     for query in dict.fromkeys(lag["query"] for lag in state["lag"]):
         for row in partitions(query) or ():
             if row["behind"] is not None:
-                labels = {"query": query, "topic": row["topic"], "partition": str(row["partition"])}
-                yield "", labels, row["behind"]
+                labels = {"query": query, "source": row["source"], "topic": row["topic"]}
+                yield "", {**labels, "partition": str(row["partition"])}, row["behind"]
 
 
 _DOWN = ("failed", "stalled", "retrying")

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import yaml
 
 from millstream.dashboard.export import prometheus
@@ -16,8 +17,6 @@ from millstream.dashboard.export.spark_metrics import ENGINE, Engine
 from millstream.dashboard.state.kafka_lag import TopicLag
 
 if TYPE_CHECKING:
-    import pytest
-
     from millstream.dashboard.http.event_stream import EventStream
 
 MONITORING = Path(__file__).parents[4] / "monitoring"
@@ -75,7 +74,7 @@ def test_figures_are_those_of_the_state(feed: EventStream) -> None:
     assert samples["millstream_rows_in_total", labels(query="funnel")] == funnel["rows_in"] > 0
     assert samples["millstream_state_rows", labels(query="funnel")] == funnel["state_rows"] > 0
     (row, *_) = feed.partitions("funnel") or []
-    place = labels(query="funnel", topic=row["topic"], partition=str(row["partition"]))
+    place = labels(query="funnel", source=row["source"], topic=row["topic"], partition=str(row["partition"]))
     assert samples["millstream_offsets_behind", place] == row["behind"] > 0
     assert samples["millstream_query_up", labels(query="orders")] == 0
     assert samples["millstream_query_state", labels(query="orders", state="failed")] == 1
@@ -90,8 +89,27 @@ def test_a_run_that_reads_very_many_partitions_has_a_time_series_for_each_topic(
 
     samples = read(render_metrics(feed))
 
-    assert samples["millstream_offsets_behind", labels(query="orders", topic="wide")] == 7
+    assert samples["millstream_offsets_behind", labels(query="orders", source="wide", topic="wide")] == 7
     assert not [actual for name, actual in samples if "partition" in dict(actual)]
+
+
+@pytest.mark.parametrize("partitions", [1, MOST_PARTITIONS + 1])
+def test_two_sources_of_a_query_that_read_one_topic_have_a_time_series_each(
+    feed: EventStream, partitions: int
+) -> None:
+    offsets = {str(partition): 5 for partition in range(partitions)}
+    for source, end in (("placed", 7), ("cancelled", 9)):
+        lag = feed.folded.queries["orders"].topics[source, "events"] = TopicLag()
+        lag.record_batch(0.0, 0.0, offsets, {"0": end})
+
+    samples = read(render_metrics(feed))
+
+    behind = {
+        dict(actual)["source"]: value
+        for (_, actual), value in samples.items()
+        if ("topic", "events") in actual
+    }
+    assert behind == {"placed": 2, "cancelled": 4}
 
 
 def test_a_histogram_is_cumulative_and_adds_up(feed: EventStream) -> None:
