@@ -105,6 +105,7 @@ export interface Query {
   malformed: number;
   dead_letters: number;
   broken: number;
+  rows_removed: number;
   restarts: number;
   behind: Maybe<number>;
   behind_at: Maybe<string>;

@@ -20,6 +20,7 @@ BROKEN = "_millstream_broken"
 RAW = "_millstream_raw"
 # Fields of the metric that are not an expectation's. Names of expectations have letters, digits and _ only.
 LETTERS, REJECTED, BYTES = "dead letters", "dead letter count", "dead letter bytes"
+REMOVED = "removed rows"
 # The number of characters of a failing row that an error message shows.
 _SHOWN_CHARACTERS = 300
 _NONDETERMINISTIC = re.compile(
@@ -98,16 +99,17 @@ def apply_expectations(
     metrics = [
         F.count_if(F.col(BROKEN)[index]).alias(expectation) for index, expectation in enumerate(expect)
     ]
+    is_removed = is_dead_letter(expect) | fails_any(expect, Otherwise.DROP)
     size = F.length(F.col(RAW)["value"]) if "value" in _raw_names(frame) else F.lit(1000)
     metrics += [
         F.count_if(is_dead_letter(expect)).alias(REJECTED),
         F.sum(F.when(is_dead_letter(expect), size)).alias(BYTES),
+        F.count_if(is_removed).alias(REMOVED),
     ]
     if letters is not None:
         metrics.append(letters.alias(LETTERS))
     # Spark moves nothing past a metric, so each expression runs once per row, before anything reads its result.
     checked = checked.observe(metric_name(name), *metrics)
-    is_removed = is_dead_letter(expect) | fails_any(expect, Otherwise.DROP)
     is_fatal = fails_any(expect, Otherwise.FAIL)
     message = [
         F.lit("expectation '"),

@@ -52,6 +52,10 @@ def counts(project: Project) -> list[Any]:
     ]
 
 
+def removed(project: Project) -> int:
+    return sum(event.data["rows_removed"] for event in project.list_events("batch_committed"))
+
+
 @pytest.mark.parametrize("place", ["source", "view"])
 def test_a_warning_keeps_the_row_and_counts_it_once(project: Project, place: str) -> None:
     project.add_lines(GOOD, LOW, NONE)
@@ -60,6 +64,7 @@ def test_a_warning_keeps_the_row_and_counts_it_once(project: Project, place: str
 
     assert ids(project) == ["a", "b", "c"]
     assert counts(project) == [{"orders" if place == "source" else "doubled": {"positive_amount": 2}}]
+    assert removed(project) == 0
 
 
 @pytest.mark.parametrize("place", ["source", "view"])
@@ -69,6 +74,7 @@ def test_a_dropped_row_is_in_no_sink(project: Project, place: str) -> None:
     assert project.run(expecting(project, "drop", place))
 
     assert ids(project) == ["a"]
+    assert removed(project) == 2
     assert [row[0] for row in project.rows("files", "parquet")] == ["a"]
     assert dead_letters.read_unique(expecting(project, "drop", place).letters) == []
 
@@ -84,6 +90,7 @@ def test_a_row_set_aside_is_kept_with_its_expectation(project: Project, place: s
     assert project.run(pipeline)
 
     assert ids(project) == ["a"]
+    assert removed(project) == 2
     remaining = [
         dead_letter for dead_letter in dead_letters.read_unique(pipeline.letters) if dead_letter.expectation
     ]

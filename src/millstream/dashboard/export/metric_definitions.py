@@ -79,7 +79,14 @@ METRICS = (
         "millstream_rows_dropped_total",
         "counter",
         (*_QUERY, "reason"),
-        "Dropped rows by reason: `late` (behind the watermark), `malformed`, `expectation` (broken).",
+        "Dropped rows by reason: `late` (behind the watermark), `malformed`, `expectation` (broken, with `drop` or "
+        "`dead_letter`).",
+    ),
+    Metric(
+        "millstream_expectation_failures_total",
+        "counter",
+        _QUERY,
+        "Rows that broke an expectation, also those that were not dropped; once for each expectation.",
     ),
     Metric(
         "millstream_offsets_behind",

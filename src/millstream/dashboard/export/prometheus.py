@@ -115,10 +115,11 @@ def _samples(state: api_schema.Document, counts: EventCounters, dropped: int) ->
         for reason, field_name in (
             ("late", "late_rows"),
             ("malformed", "malformed"),
-            ("expectation", "broken"),
+            ("expectation", "rows_removed"),
         ):
             value: Any = query[field_name]  # type: ignore[literal-required]
             add("rows_dropped_total", value, query=name, reason=reason)
+        add("expectation_failures_total", query["broken"], query=name)
     for (name, phase), counted in counts.buckets.items():
         samples["millstream_batch_seconds"] += _histogram(name, phase, counted, counts.sums[name, phase])
     for letter in state["letters"]["reasons"]:

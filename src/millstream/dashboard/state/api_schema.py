@@ -193,6 +193,7 @@ class QueryDetails(TypedDict):
     malformed: int
     dead_letters: int
     broken: int
+    rows_removed: int
     restarts: int
     behind: int | None
     behind_at: str | None

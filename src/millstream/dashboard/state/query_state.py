@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.dashboard.state import kafka_lag, timestamps
 from millstream.dashboard.state.api_schema import LEVELS, State
 from millstream.dashboard.state.batch_progress import RunningBatch, running_json, split_duration
-from millstream.dashboard.state.query_verdict import FIRST, OVERDUE, judge
+from millstream.dashboard.state.query_verdict import FIRST, OVERDUE, describe_failure, format_failure, judge
 from millstream.dashboard.state.time_series import History, Series, plot_point, record_value
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ USUAL_TRIGGERS = 2.0
 READING: tuple[State, ...] = ("running", "slow", "falling_behind", "watermark_stuck", "spooling")
 # The least number of records that are a backlog, however few arrive.
 LEAST_BACKLOG = 100
-# The text by which connectors name a record of a topic.
-_RECORD = re.compile(r"partition (\d+) of topic '(.+)', offset (\d+)")
 
 
 @dataclass
@@ -139,9 +136,9 @@ class QueryState:
                 self.running = None
                 self.become("retrying", at, f"{data['reason']}; next attempt in {data['wait_seconds']} s")
             case "query_failed":
-                self.failure = _failure(data)
+                self.failure = describe_failure(data)
                 self._stand_still()
-                self.become("failed", at, _why(self.failure))
+                self.become("failed", at, format_failure(self.failure))
             case "query_stopped":
                 self._stand_still()
                 self.become("stopped", at, data.get("reason", ""))
@@ -180,6 +177,7 @@ class QueryState:
         self.newest = max(filter(None, (self.newest, timestamps.parse_or_none(data["newest"]))), default=None)
         for name in ("rows_in", "rows_out", "late_rows", "malformed"):
             self.counts[name] += data[name] or 0
+        self.counts["rows_removed"] += data.get("rows_removed") or 0
         self.counts["batches"] += 1
         self.counts["broken"] += sum(
             rows for counts in data.get("expectations", {}).values() for rows in counts.values()
@@ -361,6 +359,7 @@ class QueryState:
             "malformed": self.counts["malformed"],
             "dead_letters": self.counts["dead_letters"],
             "broken": self.counts["broken"],
+            "rows_removed": self.counts["rows_removed"],
             "restarts": max(0, self.starts - 1),
             "behind": self.behind_now(),
             "behind_at": None if (seen := self.behind_at()) is None else timestamps.format_timestamp(seen),
@@ -371,30 +370,3 @@ class QueryState:
             "rates": list(self.rates),
             "failure": self.failure,
         }
-
-
-def _failure(data: dict[str, Any]) -> api_schema.Failure:
-    return {
-        "cause": data["cause"],
-        "reason": data["reason"],
-        "fix": data["fix"],
-        "batch": data.get("batch"),
-        "reads": data.get("reads", []),
-        "record": data.get("record", []),
-        "place": _place(data.get("record", [])),
-        "value": data.get("value"),
-    }
-
-
-def _place(record: list[str]) -> api_schema.Place | None:
-    """Parse the place of the topic's record that makes a batch fail, if there is one."""
-    match = _RECORD.fullmatch(record[0]) if len(record) == 1 else None
-    if match is None:
-        return None
-    return {"topic": match[2], "partition": int(match[1]), "offset": int(match[3])}
-
-
-def _why(failure: api_schema.Failure) -> str:
-    """Return the reason as one sentence that begins with the record, if it is known."""
-    prefix = f"{', '.join(failure['record'])}: " if failure["record"] else ""
-    return f"{prefix}{failure['reason']}"

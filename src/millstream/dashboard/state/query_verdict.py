@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.dashboard.state import timestamps
 from millstream.dashboard.state.api_schema import GRAVITY
@@ -10,9 +11,9 @@ from millstream.dashboard.state.kafka_lag import is_growing, is_jump
 from millstream.engine.events.event_messages import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from millstream.dashboard.state.api_schema import State
+    from millstream.dashboard.state.api_schema import Failure, Place, State
     from millstream.dashboard.state.query_state import QueryState
 
 # A query is stalled after three triggers without activity, but not before this many seconds, because a batch of a few
@@ -33,6 +34,8 @@ GROWING = 60.0
 # A watermark is stuck if it is the same after this many batches with rows and this long, while newer rows arrive.
 STUCK_BATCHES = 3
 STUCK = 60.0
+# The text by which connectors name a record of a topic.
+_RECORD = re.compile(r"partition (\d+) of topic '(.+)', offset (\d+)")
 
 
 class QueryJudgement(NamedTuple):
@@ -163,6 +166,34 @@ def _judge_spool(query: QueryState) -> QueryJudgement | None:
     others = f", and others for {len(query.spooled) - 1} more" if len(query.spooled) > 1 else ""
     count = f"{spool.batches:,} {'batch waits' if spool.batches == 1 else 'batches wait'}"
     return QueryJudgement("spooling", spool.since, f"{count} for {sink}{others}: {spool.reason}")
+
+
+def describe_failure(data: Mapping[str, Any]) -> Failure:
+    """Return why a query failed for good, from the event `query_failed`."""
+    return {
+        "cause": data["cause"],
+        "reason": data["reason"],
+        "fix": data["fix"],
+        "batch": data.get("batch"),
+        "reads": data.get("reads", []),
+        "record": data.get("record", []),
+        "place": _place(data.get("record", [])),
+        "value": data.get("value"),
+    }
+
+
+def _place(record: list[str]) -> Place | None:
+    """Parse the place of the topic's record that makes a batch fail, if there is one."""
+    match = _RECORD.fullmatch(record[0]) if len(record) == 1 else None
+    if match is None:
+        return None
+    return {"topic": match[2], "partition": int(match[1]), "offset": int(match[3])}
+
+
+def format_failure(failure: Failure) -> str:
+    """Return the reason as one sentence that begins with the record, if it is known."""
+    prefix = f"{', '.join(failure['record'])}: " if failure["record"] else ""
+    return f"{prefix}{failure['reason']}"
 
 
 def format_seconds(seconds: float) -> str:

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from millstream.frames.expectations import metric_name
+from millstream.frames.expectations import REMOVED, metric_name
 
 if TYPE_CHECKING:
     from millstream.engine.events.event_bus import EventBus
@@ -60,7 +60,8 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
 
     `began` is the time at which the trigger fired, in ISO-8601. `rows_in` and `rows_out` are numbers of rows, and the
     rates are rows per second. `duration_ms` has the batch's phases in milliseconds. `expectations` counts the rows
-    that failed each expectation, by source or view. `watermark` and `newest` are ISO-8601 times. `state_rows` and
+    that failed each expectation, by source or view, and `rows_removed` are those of them that were dropped or became
+    dead letters. `watermark` and `newest` are ISO-8601 times. `state_rows` and
     `state_bytes` are sums over operators, and `state_store` is in_memory or rocksdb; `state_ms` is the time in
     milliseconds that all tasks together spent in the state store. `late_rows` counts the rows that stateful operators
     dropped in this batch.
@@ -87,6 +88,7 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
         ),
         "malformed": sum(metrics.get("malformed") or 0 for metrics in observed.values() if metrics),
         "expectations": _count_failures(observed),
+        "rows_removed": sum(metrics.get(REMOVED) or 0 for metrics in observed.values() if metrics),
         "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
         "state_bytes": sum(operator.get("memoryUsedBytes", 0) for operator in operators),
         "state_store": _find_state_store(operators),

@@ -15,6 +15,7 @@ from millstream.dashboard.export.metric_definitions import METRICS, series_names
 from millstream.dashboard.export.prometheus import MOST_PARTITIONS
 from millstream.dashboard.export.spark_metrics import ENGINE, Engine
 from millstream.dashboard.state.kafka_lag import TopicLag
+from unit.dashboard.conftest import batch
 
 if TYPE_CHECKING:
     from millstream.dashboard.http.event_stream import EventStream
@@ -80,6 +81,17 @@ def test_figures_are_those_of_the_state(feed: EventStream) -> None:
     assert samples["millstream_query_state", labels(query="orders", state="failed")] == 1
     assert samples["millstream_open_files", labels(process="jvm")] == 600
     assert samples["millstream_open_files_max", labels(process="jvm")] == 4096
+
+
+def test_rows_that_break_an_expectation_count_as_dropped_only_if_they_were(feed: EventStream) -> None:
+    broken = {"orders": {"known_user": 7, "paid": 3}}
+    feed.fold(batch(99, 61, expectations=broken, rows_removed=3))
+
+    samples = read(render_metrics(feed))
+
+    assert samples["millstream_expectation_failures_total", labels(query="funnel")] == 10
+    dropped = labels(query="funnel", reason="expectation")
+    assert samples["millstream_rows_dropped_total", dropped] == 3
 
 
 def test_a_run_that_reads_very_many_partitions_has_a_time_series_for_each_topic(feed: EventStream) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from millstream.engine.events.event_bus import Event
 from millstream.engine.events.progress_listener import _count_failures, extract_metrics
-from millstream.frames.expectations import BYTES, LETTERS, REJECTED, metric_name
+from millstream.frames.expectations import BYTES, LETTERS, REJECTED, REMOVED, metric_name
 
 REPORT = {
     "batchId": 7,
@@ -81,8 +81,14 @@ def test_an_event_is_one_line_of_json() -> None:
     assert json.loads(line)["batch"] == 7
 
 
-@pytest.mark.parametrize("field", [BYTES, LETTERS, REJECTED])
-def test_a_count_of_dead_letters_is_not_that_of_an_expectation(field: str) -> None:
+@pytest.mark.parametrize("field", [BYTES, LETTERS, REJECTED, REMOVED])
+def test_a_count_of_rows_is_not_that_of_an_expectation(field: str) -> None:
     metrics = {metric_name("orders"): {"paid": 2, field: 5}}
 
     assert _count_failures(metrics) == {"orders": {"paid": 2}}
+
+
+def test_rows_that_expectations_removed_are_summed_over_sources_and_views() -> None:
+    metrics = {metric_name(name): {"paid": 9, REMOVED: rows} for name, rows in (("orders", 5), ("sums", 2))}
+
+    assert extract_metrics({**REPORT, "observedMetrics": metrics})["rows_removed"] == 7
