@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.dashboard.state import api_schema, timestamps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
 # Number of values in a sparkline: about three minutes at a batch every five seconds.
 KEPT = 40
@@ -206,8 +206,9 @@ def record_offsets(
 ) -> None:
     """Record the offsets of one batch that began at a time: Spark asked for the newest offsets then.
 
-    `names` are the spec's names of the sources, in the same order.
+    `names` are the spec's names of the sources, in the same order. A topic that a source no longer has is removed.
     """
+    read: dict[str, set[str]] = {}
     for index, source in enumerate(sources):
         spec_name = names[index] if len(names) == len(sources) else None
         name = spec_name or str(source.get("description", ""))
@@ -215,13 +216,25 @@ def record_offsets(
         for topic, offsets in parse_offsets(source.get("endOffset")).items():
             lag = known.setdefault((name, topic), TopicLag())
             lag.record_batch(at, began, offsets, newest.get(topic, {}))
+            read.setdefault(name, set()).add(topic)
+    for name, topics in read.items():
+        # Spark lists all topics of a source. One that the broker has had since the batch began is new.
+        _remove_topics(known, name, topics, until=began)
+
+
+def _remove_topics(known: dict[Key, TopicLag], source: str, topics: Container[str], *, until: float) -> None:
+    """Remove all but these topics of a source, unless they were seen after a time."""
+    for key, lag in list(known.items()):
+        if key[0] == source and key[1] not in topics and lag.latest_at <= until:
+            del known[key]
 
 
 def record_committed(known: dict[Key, TopicLag], names: Sequence[str | None], offsets: list[Any]) -> None:
-    """Record what was committed before a start, by Spark's offsets of each source."""
+    """Record what was committed before a start, by Spark's offsets of each source with a name in the spec."""
     for name, source in zip(names, offsets, strict=False):
-        for topic, partitions in parse_offsets(source).items():
-            known.setdefault((name or "", topic), TopicLag()).record_committed(partitions)
+        if name is not None:
+            for topic, partitions in parse_offsets(source).items():
+                known.setdefault((name, topic), TopicLag()).record_committed(partitions)
 
 
 def record_ends(known: dict[Key, TopicLag], at: float, source: str, ends: PartitionOffsets) -> None:
@@ -229,6 +242,8 @@ def record_ends(known: dict[Key, TopicLag], at: float, source: str, ends: Partit
     for topic, partitions in ends.items():
         lag = known.setdefault((source, topic), TopicLag())
         lag.record_ends(at, {str(number): end for number, end in partitions.items()})
+    # A topic that was read before the start and deleted since has never been seen.
+    _remove_topics(known, source, ends, until=0.0)
 
 
 def total_behind(topics: Iterable[TopicLag]) -> int | None:

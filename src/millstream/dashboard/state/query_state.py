@@ -275,9 +275,9 @@ class QueryState:
         return kafka_lag.estimate_catch_up(self.left, self.topics.values(), now)
 
     def behind_at(self) -> float | None:
-        """Return the time of the oldest end offset in the lag, or None without a lag."""
+        """Return the time of the oldest end offset in the lag, or None if none is known."""
         return min(
-            (lag.latest_at for lag in self.topics.values() if lag.behind is not None),
+            (lag.latest_at for lag in self.topics.values() if lag.behind is not None and lag.latest_at),
             default=None,
         )
 
