@@ -39,6 +39,8 @@ export class Feed {
   private query: string | null = null;
   private minutes = 60;
   private asking: AbortController | null = null;
+  /** Was the state loaded again because the last stream could not go on after it? */
+  private reloaded = false;
 
   constructor(private readonly store: Store) {}
 
@@ -95,14 +97,18 @@ export class Feed {
     this.heard = Date.now();
     source.addEventListener("hello", (event) => {
       const opened = JSON.parse(event.data as string) as { run: string; replayed: boolean };
-      this.wait = FIRST_WAIT;
       this.heard = Date.now();
       const other = opened.run !== this.store.state?.run.id;
       if (other || !opened.replayed) {
         source.close();
-        void this.load();
+        // Once at once; a server that says so again is asked less and less often.
+        if (this.reloaded) this.again("lost");
+        else void this.load();
+        this.reloaded = true;
         return;
       }
+      this.wait = FIRST_WAIT;
+      this.reloaded = false;
       // What was missed comes as entries; the history is asked again in case the server itself was away.
       if (this.store.link !== "open") void this.history();
       this.store.see("open");

@@ -43,7 +43,7 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
         </div>
         <div class="tools">
           <span class={`link ${link}`} data-link={link}>
-            {link === "open" ? `live · ${clock(now)}` : link === "connecting" ? "connecting" : link === "ended" ? "run ended" : "no connection"}
+            {link === "open" && state?.run.live ? `live · ${clock(now)}` : link === "connecting" ? "connecting" : link === "open" || link === "ended" ? "run ended" : "no connection"}
           </span>
           {state && <Controls state={state} link={link} />}
           <button type="button" class="button small icon" id="theme" onClick={() => onTheme(NEXT[theme])} title={`${SHADES[theme]} colours`} aria-label={`${ICONS[theme]} ${SHADES[theme]} colours; switch to ${SHADES[NEXT[theme]]}`}>

@@ -131,6 +131,15 @@ def test_a_killed_run_shows_its_last_moment() -> None:
     assert over["state"] == "failed"
 
 
+def test_a_page_of_a_past_run_has_all_events_once_it_has_the_state() -> None:
+    feed = load_past_run(RECORDED, "recorded")
+
+    place = feed.where(feed.document()["id"])
+
+    assert place is not None
+    assert feed.after(place, 0) == []
+
+
 @pytest.mark.parametrize(
     ("raised", "code"),
     [(SystemExit(0), 0), (KeyboardInterrupt(), 130), (NotReady("no broker", ""), 4), (OSError(), 70)],

@@ -261,7 +261,8 @@ class EventStream:
     def where(self, last: str | None) -> int | None:
         """Return the position after an id, the end of the stream without an id, or None if the id is gone."""
         with self._changed:
-            if not last:
+            # The events of a past run are in its state, and not in the stream.
+            if not last or last == self.folded.last:
                 return self._place
             return next((message.place for message in reversed(self._ring) if message.id == last), None)
 
