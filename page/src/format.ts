@@ -109,7 +109,6 @@ export function sentence(text: string): string {
 /** A value of a row as text. Never markup: it goes into text nodes only. */
 export function cell(value: unknown): string {
   if (value === null || value === undefined) return "null";
-  if (typeof value === "number") return Number.isInteger(value) ? String(value) : String(Math.round(value * 1e6) / 1e6);
-  if (typeof value === "string") return value;
+  if (typeof value === "number" || typeof value === "string") return String(value);
   return JSON.stringify(value);
 }

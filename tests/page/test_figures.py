@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
+
+from millstream.dashboard.http.data_preview import to_json_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,6 +144,19 @@ def test_results_are_drawn_by_window_without_set_up(page_view: Shown) -> None:
     expect(figure.locator(".bars .unfinished").first).to_be_visible()
     assert 3 <= figure.locator(".bars .unfinished").count() <= 9
     expect(figure.locator('[aria-pressed="true"]')).to_have_text(["views", "carts", "purchases"])
+
+
+@pytest.mark.usefixtures("traffic")
+def test_a_cell_shows_the_number_that_the_sink_has(stage: Stage, opened: Callable[..., Page]) -> None:
+    stage.looks.columns = [("id", "bigint"), ("share", "double"), ("price", "double")]
+    numbers = (1234567890123456789, 0.00000045, Decimal("12345678901234567890.1234567891"))
+    stage.looks.drawn = [[to_json_value(number) for number in numbers]]
+
+    page = opened()
+
+    expect(page.locator(".rows tbody td")).to_have_text(
+        ["1234567890123456789", "4.5e-7", "12345678901234567890.1234567891"]
+    )
 
 
 @pytest.mark.usefixtures("traffic")

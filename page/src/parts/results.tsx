@@ -152,7 +152,7 @@ function RowsTable({ rows }: { rows: Rows }): JSX.Element {
                 {rows.columns.map((column, index) => {
                   const value = row[index];
                   const at = column.type === "timestamp" && typeof value === "string" ? moment(value) : null;
-                  return <td key={column.name} class={`${numbers.has(column.name) ? "num" : ""} ${value === null ? "dim" : ""}`} title={at !== null || (typeof value === "string" && value.length > 9) ? String(value) : ""}>{at === null ? cell(value) : when(at, today)}</td>;
+                  return <td key={column.name} class={`${numbers.has(column.name) ? "num" : ""} ${value === null ? "dim" : ""}`} title={at !== null || cell(value).length > 9 ? String(value) : ""}>{at === null ? cell(value) : when(at, today)}</td>;
                 })}
               </tr>
             ))}

@@ -34,6 +34,8 @@ STATE_FRESH, MOST_KEYS, KEYS = 30.0, 200_000, 20
 PATIENCE = 5.0
 # Number of characters shown of a message or value.
 SHOWN = 2_000
+# JavaScript rounds integers above this.
+EXACT = 2**53 - 1
 
 
 StateSampler: TypeAlias = "Callable[[Pipeline, str, int], list[dict[str, Any]]]"
@@ -180,10 +182,15 @@ def column_type(values: Sequence[object]) -> str:
 
 
 def to_json_value(value: object) -> object:
-    """Convert a value to JSON: times in UTC, bytes as text, numbers as numbers, others as a JSON text."""
+    """Convert a value to JSON: times in UTC, bytes as text, numbers as numbers, others as a JSON text.
+
+    Numbers that a browser would round are text: large integers and decimals.
+    """
     match value:
-        case None | bool() | int():
+        case None | bool():
             return value
+        case int():
+            return value if abs(value) <= EXACT else str(value)
         case float():
             # JSON has neither NaN nor infinities.
             return value if value == value and abs(value) != float("inf") else str(value)
@@ -195,7 +202,7 @@ def to_json_value(value: object) -> object:
         case bytes():
             return truncate(value.decode(errors="replace"))
     if type(value).__name__ == "Decimal":
-        return float(str(value))
+        return truncate(f"{value:f}")
     return truncate(str(value) if isinstance(value, date) else json.dumps(value, default=str))
 
 

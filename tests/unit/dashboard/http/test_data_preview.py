@@ -169,7 +169,7 @@ def test_columns_have_types_and_a_plot_finds_its_time_and_figures() -> None:
     assert messages["time_column"] == "window_start"
     assert messages["value_columns"] == ["n", "mean", "price"]
     assert messages["rows"][0] == ["2026-03-01T13:00:00.000Z", None, 7, "nan", None]
-    assert messages["rows"][1] == ["2026-03-01T12:00:00.000Z", "a", None, 1.5, 2.5]
+    assert messages["rows"][1] == ["2026-03-01T12:00:00.000Z", "a", None, 1.5, "2.50"]
 
 
 @pytest.mark.parametrize(
@@ -181,6 +181,12 @@ def test_columns_have_types_and_a_plot_finds_its_time_and_figures() -> None:
         ({"a": [1]}, '{"a": [1]}'),
         (True, True),
         (float("inf"), "inf"),
+        (2**53 - 1, 2**53 - 1),
+        (2**60 + 1, "1152921504606846977"),
+        (-(2**60) - 1, "-1152921504606846977"),
+        (Decimal("12345678901234567890.1234567890"), "12345678901234567890.1234567890"),
+        (Decimal("1E-10"), "0.0000000001"),
+        (Decimal("NaN"), "NaN"),
         ("x" * 3000, "x" * 2000 + "…"),
     ],
 )
