@@ -107,7 +107,7 @@ def test_the_other_queries_that_are_not_well_are_named_beside_the_worst(
     stage.send(Event("retry", "funnel", {"reason": "delta refused", "wait_seconds": 5.0, "failures": 1}))
 
     expect(page.locator(".headline")).to_contain_text("purchases has failed")
-    expect(page.locator(".detail")).to_have_text("also: funnel retrying")
+    expect(page.locator(".also")).to_have_text("also: funnel retrying")
 
 
 def test_a_query_without_progress_is_told_as_stalled_and_since_when(

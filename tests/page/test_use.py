@@ -183,6 +183,28 @@ def test_without_a_run_the_page_says_what_to_do_and_goes_on_when_there_is_one(
     expect(page.locator(".headline")).to_contain_text("All is well")
 
 
+@pytest.mark.usefixtures("traffic")
+def test_a_reader_of_screens_is_not_told_each_second_how_long_a_state_lasts(
+    opened: Callable[..., Page],
+) -> None:
+    page = opened()
+    expect(page.locator(".verdict .for")).to_contain_text("since")
+
+    page.evaluate("""() => {
+        [window.told, window.seconds] = [[], new Set()];
+        const told = new MutationObserver(changes => window.told.push(...changes.map(one => one.target.textContent)));
+        for (const region of document.querySelectorAll("header [role=status]"))
+            told.observe(region, {subtree: true, childList: true, characterData: true});
+        const since = document.querySelector(".verdict .for");
+        new MutationObserver(() => window.seconds.add(since.textContent))
+            .observe(since, {subtree: true, childList: true, characterData: true});
+    }""")
+    page.wait_for_function("() => window.seconds.size >= 3")
+
+    expect(page.locator("header [role=status]").first).to_contain_text("All is well")
+    assert page.evaluate("window.told") == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.usefixtures("traffic")
 def test_axe_finds_nothing_that_bars_anybody(stage: Stage, opened: Callable[..., Page], scheme: str) -> None:

@@ -60,12 +60,13 @@ export function Head({ state, link, lost, now, theme, onTheme, onHelp }: Props):
       )}
       {state && headline ? (
         <div class={`verdict ${CLASSES[headline.level]}`} data-level={headline.level}>
-          <div class="verdict-main" role="status">
-            <p class="headline">
+          <div class="verdict-main">
+            {/* A reader of screens is told what has changed, and not each second how long it has been so. */}
+            <p class="headline" role="status">
               <span aria-hidden="true" class="mark">{SIGNS[headline.level]}</span> {headline.text}
             </p>
             {headline.detail && !broken && <p class="detail">{headline.detail}</p>}
-            {headline.also && <p class="detail">{headline.also}</p>}
+            <p class="also" role="status">{headline.also || null}</p>
             {since !== null && <p class="for">since {when(since, now)}, {ago(since, now)}</p>}
           </div>
           <Kpis state={state} now={now} />
