@@ -156,7 +156,10 @@ def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:
         time = entry.watermark.event_time
         declared = find_column(time, entry.columns or {}) if DECODED in rows.columns else None
         column = quote_name(time) if declared is None else f"{DECODED}.{quote_name(declared)}"
-        metrics.append(f"max({column}) AS newest")
+        # Spark also accepts a window as event time, and refuses any other type after this.
+        if rows.select(F.expr(column)).dtypes[0][1] == "timestamp":
+            # Not the timestamp, which Spark reports as text in the session's time zone without naming the zone.
+            metrics.append(f"unix_micros(max({column})) AS newest")
     letters = (
         [malformed_letters(entry, rows.columns, REASON, CORRUPT).alias(MALFORMED_LETTERS)]
         if entry.on_malformed is OnMalformed.DEAD_LETTER

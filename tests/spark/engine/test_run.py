@@ -69,6 +69,17 @@ def test_every_sink_of_every_query_gets_every_row(project: Project) -> None:
     assert [event.data["trigger_seconds"] for event in project.list_events("query_started")] == [None, None]
 
 
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_the_newest_event_is_in_utc_whatever_the_zone_of_the_session(project: Project, zone: str) -> None:
+    project.add_lines(A, B)
+
+    with changed_settings(project.spark, {"spark.sql.session.timeZone": zone}):
+        assert project.run(project.pipeline(queries={"copy": project.pipeline().queries["copy"]}))
+
+    (data,) = [event.data for event in project.list_events("batch_committed") if event.data["rows_in"]]
+    assert data["newest"] == "2026-01-01T12:02:00Z"
+
+
 def test_a_second_run_goes_on_where_the_first_ended(project_with_run: Project) -> None:
     project = project_with_run
     assert sums(project) == [("12:00", 3)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from millstream.frames.expectations import REMOVED, metric_name
@@ -78,14 +78,7 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
         "processed_rate": _finite_rate(report.get("processedRowsPerSecond")),
         "duration_ms": report.get("durationMs", {}),
         "watermark": None if watermark in (None, _EPOCH) else watermark,
-        "newest": max(
-            (
-                _to_iso(metrics["newest"])
-                for metrics in observed.values()
-                if metrics and metrics.get("newest")
-            ),
-            default=None,
-        ),
+        "newest": _find_newest(observed),
         "malformed": sum(metrics.get("malformed") or 0 for metrics in observed.values() if metrics),
         "expectations": _count_failures(observed),
         "rows_removed": sum(metrics.get(REMOVED) or 0 for metrics in observed.values() if metrics),
@@ -130,9 +123,20 @@ def _count_failures(observed: dict[str, Any]) -> dict[str, dict[str, int]]:
     }
 
 
-def _to_iso(text: str) -> str:
-    """Convert a time, as Spark prints it in a UTC session, to ISO form."""
-    return text if text.endswith("Z") else text.replace(" ", "T") + "Z"
+def _find_newest(observed: dict[str, Any]) -> str | None:
+    """Return the newest event time of all sources, or None without one or if it is after the year 9999."""
+    newest = [
+        metrics["newest"] for metrics in observed.values() if metrics and metrics.get("newest") is not None
+    ]
+    try:
+        return _to_iso(max(newest)) if newest else None
+    except OverflowError:
+        return None
+
+
+def _to_iso(micros: int) -> str:
+    """Convert microseconds since 1970 to ISO-8601."""
+    return (datetime(1970, 1, 1) + timedelta(microseconds=micros)).isoformat() + "Z"  # noqa: DTZ001 - UTC
 
 
 def lag_seconds(watermark: str | None) -> float | None:

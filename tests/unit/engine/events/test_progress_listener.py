@@ -9,6 +9,8 @@ from millstream.engine.events.event_bus import Event
 from millstream.engine.events.progress_listener import _count_failures, extract_metrics
 from millstream.frames.expectations import BYTES, LETTERS, REJECTED, REMOVED, metric_name
 
+# 2026-01-01T12:31:00Z in microseconds since 1970.
+NEWEST = 1_767_270_660_000_000
 REPORT = {
     "batchId": 7,
     "numInputRows": 120,
@@ -22,7 +24,7 @@ REPORT = {
     ],
     "observedMetrics": {
         "millstream:out": {"rows": 5},
-        "millstream:source:clicks": {"rows": 120, "malformed": 2, "newest": "2026-01-01T12:31:00Z"},
+        "millstream:source:clicks": {"rows": 120, "malformed": 2, "newest": NEWEST},
         "millstream:source:carts": {"rows": 0, "malformed": 0, "newest": None},
     },
     "sources": [],
@@ -61,6 +63,24 @@ def test_rows_and_newest_event_come_from_observed_metrics() -> None:
 
     assert (messages["rows_in"], messages["rows_out"], messages["malformed"]) == (120, 5, 2)
     assert messages["newest"] == "2026-01-01T12:31:00Z"
+
+
+@pytest.mark.parametrize(
+    ("newest", "text"),
+    [
+        ([NEWEST, NEWEST + 500_000], "2026-01-01T12:31:00.500000Z"),
+        ([NEWEST, None], "2026-01-01T12:31:00Z"),
+        ([-1_000_000], "1969-12-31T23:59:59Z"),
+        ([None], None),
+        ([10**18], None),
+    ],
+)
+def test_the_newest_event_of_several_sources_is_the_last_one(
+    newest: list[int | None], text: str | None
+) -> None:
+    metrics = {f"millstream:source:{number}": {"newest": micros} for number, micros in enumerate(newest)}
+
+    assert extract_metrics({**REPORT, "observedMetrics": metrics})["newest"] == text
 
 
 def test_a_rate_of_an_instant_is_no_number() -> None:
