@@ -15,6 +15,7 @@ from millstream.cli import stderr_redaction
 from millstream.cli.messages import add_message_options, fresh_settings, is_verbose
 from millstream.cli.signals import exit_on_termination
 from millstream.diagnostics.failure import MillstreamError
+from millstream.diagnostics.snippet import escape_lines
 from millstream.spec.secrets.redaction import redact
 
 # In the order of `millstream --help`. Each command is a module with the command's name and a function `command`, in
@@ -181,7 +182,7 @@ def _run(args: list[str] | None) -> int:
         click.echo(
             "millstream: this is a bug in Millstream, not in your pipeline; please report it:", err=True
         )
-        click.echo(redact(traceback.format_exc()), err=True)
+        click.echo(escape_lines(redact(traceback.format_exc())), err=True)
         return DEFECT
     return result if isinstance(result, int) else 0
 
@@ -197,9 +198,10 @@ def _explain_lost_jvm(error: Exception) -> MillstreamError | None:
 
 def _report(failure: MillstreamError) -> int:
     """Print a failure with its fix, and return its exit code."""
-    click.echo(redact(f"millstream: {failure.what}"), err=True)
+    # A failure may contain the value of a record, which must not control the terminal.
+    click.echo(escape_lines(redact(f"millstream: {failure.what}")), err=True)
     if failure.fix:
-        click.echo(redact(f"  fix: {failure.fix}"), err=True)
+        click.echo(escape_lines(redact(f"  fix: {failure.fix}")), err=True)
     if is_verbose():
         _print_causes(failure)
     return failure.exit_code
@@ -210,5 +212,5 @@ def _print_causes(failure: BaseException) -> None:
     cause = failure.__cause__ or failure.__context__
     while cause is not None:
         text = " ".join(str(cause).split()) or "no message"
-        click.echo(redact(f"  caused by {type(cause).__name__}: {text}"), err=True)
+        click.echo(escape_lines(redact(f"  caused by {type(cause).__name__}: {text}")), err=True)
         cause = cause.__cause__ or cause.__context__

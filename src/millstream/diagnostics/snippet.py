@@ -71,6 +71,11 @@ def escape_control(text: str) -> str:
     return "".join(_escape_character(char) for char in text)
 
 
+def escape_lines(text: str) -> str:
+    """Replace tabs and control characters in each line of a text."""
+    return "\n".join(escape_control(line) for line in text.split("\n"))
+
+
 def display_width(text: str) -> int:
     """Return the width of a text in terminal columns."""
     return sum(_count_columns(char) for char in text)

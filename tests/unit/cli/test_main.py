@@ -50,3 +50,18 @@ def test_what_was_foreseen_is_one_sentence_and_a_cure(
 
     assert run_command(["run"]) == code
     assert capsys.readouterr().err == "millstream: the broker is away\n  fix: start it\n"
+
+
+def test_a_failure_does_not_control_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def raise_error(*_: object, **__: object) -> None:
+        raise MillstreamError("the value '\x1b[2J' is no number\nof the topic", "delete '\x07'")
+
+    monkeypatch.setattr("millstream.cli.main.cli.main", raise_error)
+
+    run_command(["run"])
+
+    assert capsys.readouterr().err == (
+        "millstream: the value '\\x1b[2J' is no number\nof the topic\n  fix: delete '\\x07'\n"
+    )

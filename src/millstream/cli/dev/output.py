@@ -13,6 +13,7 @@ from millstream.cli.check.watch import clear_screen
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import use_colors
 from millstream.cli.table import format_table, terminal_width
+from millstream.diagnostics.snippet import escape_lines
 from millstream.diagnostics.text import Colours
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class DevOutput:
         from millstream.spec.secrets.redaction import redact
 
         self.steps.clear()
-        click.echo(redact(f"millstream: {failure.what}\n  fix: {failure.fix}"))
+        click.echo(escape_lines(redact(f"millstream: {failure.what}\n  fix: {failure.fix}")))
 
     def end(self, seconds: float) -> None:
         """Print the time that the round took."""

@@ -11,6 +11,7 @@ import click
 
 from millstream.cli.messages import is_quiet, print_hint
 from millstream.dashboard.http.auth import is_local
+from millstream.diagnostics.snippet import escape_lines
 from millstream.engine.events.event_messages import format_event
 from millstream.spec.secrets.redaction import redact
 
@@ -30,7 +31,7 @@ class StderrMessages:
 
     def say(self, text: str) -> None:
         """Print a progress message to stderr."""
-        click.echo(redact(f"millstream: {text}"), err=True)
+        click.echo(escape_lines(redact(f"millstream: {text}")), err=True)
 
     def step(self, text: str) -> None:
         """Print the step of the start that begins now."""
@@ -83,7 +84,10 @@ class PlainLines(StderrMessages):
         """Print one event as a sentence."""
         text = format_event(event)
         if text and (not is_quiet() or event.event not in _ROUTINE):
-            click.echo(f"{event.at} {text}", err=True)
+            # An error may contain a line of a record, which must not look like that of another event.
+            first, *others = escape_lines(text).split("\n")
+            lines = (line if line.startswith("  ") else f"  {line}" for line in others)
+            click.echo("\n".join([f"{event.at} {first}", *lines]), err=True)
 
 
 def page_message(address: str | None, reason: str) -> str:

@@ -20,6 +20,7 @@ from rich.text import Text
 from millstream.cli.run.run_columns import QueryFigures, build_table
 from millstream.cli.run.run_output import page_message
 from millstream.diagnostics.guarantee_table import format_guarantee_table
+from millstream.diagnostics.snippet import escape_lines
 from millstream.engine.events.event_messages import format_event
 from millstream.spec.secrets.redaction import redact
 
@@ -93,7 +94,7 @@ class LiveTable:
     def say(self, text: str) -> None:
         """Show a message below the table."""
         with self._lock:
-            self._messages.append(redact(text))
+            self._messages.append(escape_lines(redact(text)))
 
     def page(self, address: str | None, reason: str) -> None:
         """Print the address of the live page, or why there is none, above the table, where it stays."""
@@ -111,7 +112,7 @@ class LiveTable:
             if event.query in self._rows:
                 self._rows[event.query].update(event)
             if event.event in _LOGGED and (text := format_event(event)):
-                self._messages.append(f"{_local_time(event.at)} {text}")
+                self._messages.append(f"{_local_time(event.at)} {escape_lines(text)}")
             if event.event == "run_started":
                 self._messages.clear()
                 self._is_started = True

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from unicodedata import category
 
 import click
 import pytest
 
-from millstream.cli.run.run_output import JsonLines, format_event
+from millstream.cli.run.run_output import JsonLines, PlainLines, format_event
 from millstream.cli.table import format_table, format_value
 from millstream.engine.events.event_bus import Event
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BATCH = {
     "batch": 7,
@@ -128,3 +133,26 @@ def test_what_a_pipeline_prints_does_not_come_between_the_json_lines(
     assert json.loads(first)["event"] == "query_started"
     assert last == "afterwards"
     assert captured.err.splitlines() == ["a table of the console sink", "a function of the user"]
+
+
+# A producer can choose the text of a record, and an error quotes it.
+HOSTILE = "the value '\x1b]52;c;cm0gLXJm\x07\x1b[2J\n2026-03-01T12:00:00.000Z funnel: stopped' is no number"
+FAILURES = (
+    Event("retry", "funnel", {"reason": HOSTILE, "wait_seconds": 2.0}, "2026-03-01T12:00:00.000Z"),
+    Event("query_failed", "funnel", {"reason": HOSTILE, "fix": "cast it"}, "2026-03-01T12:00:00.000Z"),
+)
+
+
+def test_an_error_neither_controls_the_terminal_nor_forges_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = PlainLines(tmp_path / "run.log")
+    for event in FAILURES:
+        lines.show(event)
+
+    printed = capsys.readouterr().err
+    assert [char for char in printed if category(char) == "Cc" and char != "\n"] == []
+    assert [line for line in printed.splitlines() if "funnel: stopped" in line] == [
+        "  2026-03-01T12:00:00.000Z funnel: stopped' is no number; again in 2.0 s",
+        "  2026-03-01T12:00:00.000Z funnel: stopped' is no number",
+    ]

@@ -178,6 +178,24 @@ def test_a_run_until_caught_up_compares_no_batch_with_the_trigger_of_the_spec() 
     assert list(column.cells) == [Text("23.5 s")]
 
 
+def test_an_error_does_not_control_the_terminal(pipeline: Pipeline) -> None:
+    terminal = Terminal(200)
+    reason = "the value 'x\x1b[2J\x1b]0;title\x07' is no number"
+    with started(pipeline, terminal) as table:
+        table.show(Event("run_started", data={"guarantees": []}))
+        table.show(
+            Event("retry", FUNNEL, {"reason": reason, "wait_seconds": 2.0}, "2026-11-23T11:48:46.000Z")
+        )
+        table.say(reason)
+        table._live.refresh()
+
+    escaped = "the value 'x\\x1b[2J\\x1b]0;title\\x07' is no number"
+    assert [line for line in terminal.lines if escaped in line] == [
+        f"{run_table._local_time('2026-11-23T11:48:46.000Z')} funnel: {escaped}; again in 2.0 s",
+        escaped,
+    ]
+
+
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_a_start_leaves_no_ghost_and_glues_no_line(
     pipeline: Pipeline, width: int, monkeypatch: pytest.MonkeyPatch
