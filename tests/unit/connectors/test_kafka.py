@@ -76,6 +76,21 @@ def test_topics_chosen_twice_are_a_problem() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "error"),
+    [
+        ("*-orders", "nothing to repeat at position 0"),
+        (r"\p{Lower}+", r"bad escape \p at position 0"),
+    ],
+)
+def test_a_pattern_that_is_no_regular_expression_of_java_and_python_is_a_problem(
+    pattern: str, error: str
+) -> None:
+    assert messages(source(subscribe=[], subscribe_pattern=pattern)) == [
+        f"subscribe_pattern '{pattern}' is not a regular expression: {error}"
+    ]
+
+
 def test_starting_offsets_are_given_to_spark_as_json() -> None:
     start = source(starting_offsets={"clicks": {"0": 12, "1": -2}})._start_options(static=False)
 

@@ -11,7 +11,7 @@ from millstream.connectors.api.source import Source
 from millstream.connectors.api.values.problem import Problem, RequiredResource
 from millstream.connectors.api.values.replay_behaviour import Replayability, ReplayBehaviour
 from millstream.connectors.kafka.client.broker import RECORD_COLUMNS, Broker, CommaNames
-from millstream.connectors.kafka.client.options import BESIDE, READER, SOURCE_FIELDS
+from millstream.connectors.kafka.client.options import BESIDE, READER, SOURCE_FIELDS, pattern_problems
 from millstream.connectors.kafka.client.options import problems as option_problems
 from millstream.connectors.kafka.offsets import offset_split
 from millstream.connectors.kafka.offsets.batch_limit import suggest_limit
@@ -54,7 +54,7 @@ class KafkaSource(Broker, KafkaPositions, Source):
     subscribe: CommaNames = ()
     """Topics to read, by name: a list, or one text with commas."""
     subscribe_pattern: str | None = Field(default=None, examples=["orders-.*"])
-    """Topics to read, as a Java regular expression that must match the whole name."""
+    """Topics to read, as a regular expression of Java and Python that must match the whole name."""
     assign: dict[str, list[int]] | None = Field(default=None, examples=[{"clicks": [0, 1]}])
     """Partitions to read, by topic."""
     starting_offsets: Literal["earliest", "latest"] | Offsets = Field(
@@ -212,6 +212,7 @@ class KafkaSource(Broker, KafkaPositions, Source):
     def problems(self) -> list[Problem]:
         """Check for missing or conflicting settings and for options that are not allowed."""
         problems = self.broker_problems() + option_problems(self.options, SOURCE_FIELDS, BESIDE)
+        problems += pattern_problems(self.subscribe_pattern)
         selectors = [name for name in ("subscribe", "subscribe_pattern", "assign") if getattr(self, name)]
         if not selectors:
             problems.append(Problem("subscribe", "the kafka source has no topic", "add subscribe: TOPIC"))

@@ -148,3 +148,19 @@ def _check_option(key: str, value: object, fields: Mapping[str, str], beside: se
             "if it is empty, the client accepts a certificate for any host name",
         )
     return None
+
+
+def pattern_problems(pattern: str | None) -> list[Problem]:
+    """Check a pattern of topics, which both Spark and Millstream compare with the names of topics."""
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        return [
+            Problem(
+                "subscribe_pattern",
+                f"subscribe_pattern '{pattern}' is not a regular expression: {error}",
+                "write a pattern that Java and Python both understand, such as '.*-orders' for all names that end "
+                "with -orders",
+            )
+        ]
+    return []
