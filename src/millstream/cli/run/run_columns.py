@@ -45,6 +45,9 @@ class QueryFigures:
 
     def update(self, event: Event) -> None:
         """Update the figures with one event of this query."""
+        if event.event in ("idle", "query_failed", "query_stopped"):
+            # No rows flow. The other figures are those of the last batch.
+            self.metrics = {**self.metrics, "processed_rate": 0.0, "rows_out": 0}
         match event.event:
             case "query_started":
                 self.state = "first batch" if self.batch is None else "running"

@@ -168,6 +168,17 @@ def test_what_has_no_problem_has_no_column_of_problems() -> None:
     assert "problems" not in [column.header for column in build_table({FUNNEL: figures}, 200).columns]
 
 
+@pytest.mark.parametrize("event", ["idle", "query_failed", "query_stopped"])
+def test_a_query_that_reads_nothing_has_no_rates(event: str) -> None:
+    figures = QueryFigures(5.0)
+    figures.update(Event("batch_committed", FUNNEL, BATCH))
+    figures.update(Event(event, FUNNEL, {}))
+
+    cells = {column.header: str(*column.cells) for column in build_table({FUNNEL: figures}, 200).columns}
+
+    assert (cells["in/s"], cells["out/s"], cells["batch time"]) == ("0", "0", "23.5 s / 5 s")
+
+
 def test_a_run_until_caught_up_compares_no_batch_with_the_trigger_of_the_spec() -> None:
     figures = QueryFigures(5.0)
     figures.update(Event("query_started", FUNNEL, {"batch": None, "trigger_seconds": None}))
