@@ -174,7 +174,10 @@ class QueryState:
     def _batch(self, data: dict[str, Any], at: float) -> None:
         self.figures, self.batch_at = data, at
         self._progress(at)
-        self.newest = max(filter(None, (self.newest, timestamps.parse_or_none(data["newest"]))), default=None)
+        if (newest := timestamps.parse_or_none(data["newest"])) is not None:
+            # A record from the future is as new as the batch, and not for the rest of the run.
+            newest = min(newest, at)
+            self.newest = newest if self.newest is None else max(self.newest, newest)
         for name in ("rows_in", "rows_out", "late_rows", "malformed"):
             self.counts[name] += data[name] or 0
         self.counts["rows_removed"] += data.get("rows_removed") or 0

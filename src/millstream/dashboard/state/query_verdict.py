@@ -141,6 +141,9 @@ def _judge_watermark(query: QueryState) -> QueryJudgement | None:
     stuck = query.watermark
     if stuck.value is None or query.batch_at is None or query.state == "idle":
         return None
+    if stuck.value > query.batch_at:
+        # A record from the future has moved it: it stands because all others are behind it.
+        return None
     stood = query.batch_at - stuck.since
     is_behind_rows = query.newest is not None and stuck.newest is not None and query.newest > stuck.newest
     if (

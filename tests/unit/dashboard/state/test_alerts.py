@@ -40,6 +40,14 @@ def test_a_figure_above_its_limit_fires(alert: str, *, fires: bool) -> None:
     assert firing(alert, letters, batch(0, 6, watermark=at(-600), newest=at(5))) is fires
 
 
+def test_one_record_from_the_future_does_not_keep_a_source_fresh() -> None:
+    alert = "freshness > 10 seconds"
+
+    assert not firing(alert, batch(0, 6, newest="2099-01-01T00:00:00Z"), now=16)
+    assert firing(alert, batch(0, 6, newest="2099-01-01T00:00:00Z"), now=16.5)
+    assert firing(alert, batch(0, 6, newest="2099-01-01T00:00:00Z"), batch(1, 11, newest=at(5)), now=16.5)
+
+
 @pytest.mark.parametrize(
     ("alert", "value", "words"),
     [

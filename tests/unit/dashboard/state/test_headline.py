@@ -301,6 +301,16 @@ def test_a_watermark_that_waits_for_newer_rows_is_no_news() -> None:
     assert topic.sentence(98)[0] == "ok"
 
 
+def test_a_watermark_that_a_record_from_the_future_has_moved_is_not_behind_a_source() -> None:
+    topic = Topic()
+    for number in range(20):
+        now = 2 + 5 * number
+        newest = "2099-01-01T00:10:00.000Z" if number == 0 else at(now)
+        topic.run_batch(now, watermark="2099-01-01T00:00:00.000Z", newest=newest)
+
+    assert topic.sentence(98)[0] == "ok"
+
+
 def test_open_files_near_their_limit_are_news_with_their_cause_and_what_to_do() -> None:
     topic = Topic()
     topic.run_batch(2)
