@@ -36,6 +36,12 @@ class Offsets:
     sources: tuple[str | None, ...]
     is_epoch: bool
 
+    @property
+    def state_partitions(self) -> int | None:
+        """Number of partitions that the state has in this batch, or None if the file does not contain it."""
+        text = str(self.conf.get("spark.sql.shuffle.partitions", ""))
+        return int(text) if text.isdigit() else None
+
 
 @dataclass(frozen=True)
 class Checkpoint:

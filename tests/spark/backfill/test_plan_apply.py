@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from millstream.checkpoint.folder import Checkpoint
+from millstream.checkpoint.integrity.corruption import find_damage
 from millstream.cli.main import cli
 from millstream.engine.run import RunOptions
 from spark.backfill.conftest import PARTITIONS, PROVIDER, order
@@ -97,6 +98,25 @@ def test_state_in_rocksdb_is_repartitioned_and_the_windows_go_on(shop: Shop) -> 
     shop.stream("sums")
     assert [(since.strftime("%H:%M"), n) for since, n, _ in shop.rows("sums")][-1] == ("13:00", 2)
     assert len(list((shop.folder / "checkpoints" / "sums" / "state" / "0").glob("[0-9]*"))) == 3
+
+
+def test_state_that_has_fewer_partitions_is_not_taken_for_damaged(shop: Shop) -> None:
+    checkpoint = shop.folder / "checkpoints" / "sums"
+    head = f"name: shop\nspark: {{{PROVIDER}: {ROCKSDB}, {PARTITIONS}: '3'}}"
+    shop.spec = shop.spec.replace("name: shop", head)
+    plan(shop, "--select", "sums")
+    shop.stream("sums")
+    shop.spec = shop.spec.replace(f"{PARTITIONS}: '3'", f"{PARTITIONS}: '2'")
+
+    result = plan(shop, "--select", "sums", "--yes")
+
+    assert "sums: its state has 2 partitions" in result.stdout, (result.stdout, result.exception)
+    assert find_damage(checkpoint) == []
+    assert len(list((checkpoint / "state" / "0").glob("[0-9]*"))) == 3, "Spark leaves the third folder"
+    shop.add_lines(order("f", "13:05:00", 1))
+    shop.stream("sums")
+    assert [(since.strftime("%H:%M"), n) for since, n, _ in shop.rows("sums")][-1] == ("13:00", 2)
+    assert find_damage(checkpoint) == []
 
 
 def test_state_in_files_is_left_as_it_is(shop: Shop) -> None:

@@ -62,7 +62,8 @@ def find_damage(folder: CheckpointPath) -> list[CheckpointDamage]:
         assert planned is not None, "its file was read just before"
         is_committed = bool(logs.committed) and logs.committed[-1] == logs.planned[-1]
         damages += check_source_logs(folder, planned, is_committed=is_committed)
-        damages += check_state_stores(folder, logs.planned[-1] + int(is_committed))
+        version = logs.planned[-1] + int(is_committed)
+        damages += check_state_stores(folder, version, planned.state_partitions)
     return damages
 
 

@@ -18,13 +18,18 @@ _COMPLETE = (".snapshot", ".zip")
 _CHANGES = (".delta", ".changelog")
 
 
-def check_state_stores(folder: CheckpointPath, version: int) -> Iterator[CheckpointDamage]:
-    """Yield the damage of `state/`, if the next batch continues from `version`.
+def check_state_stores(
+    folder: CheckpointPath, version: int, partitions: int | None
+) -> Iterator[CheckpointDamage]:
+    """Yield the damage of `state/`, if the next batch continues from `version` with this number of partitions.
 
     Stores are compared with each other: one that lacks the version while another has it has lost a file. If none has
-    it, the state is of an unknown kind, and Spark checks it.
+    it, the state is of an unknown kind, and Spark checks it. Folders of further partitions are not checked: Spark
+    leaves them after state is repartitioned to fewer, and they exist before a batch to which a checkpoint is rewound.
     """
-    stores = [store for operator in _list_numbered(folder / "state") for store in _list_stores(operator)]
+    stores = [
+        store for operator in _list_numbered(folder / "state") for store in _list_stores(operator, partitions)
+    ]
     missing = {store: _find_missing(store, version) for store in stores}
     if version == 0 or all(missing.values()):
         return
@@ -46,15 +51,19 @@ def delete_later_versions(folder: CheckpointPath, version: int) -> None:
     Spark loads the newest snapshot up to the version that it needs, and would find one of another past.
     """
     for operator in _list_numbered(folder / "state"):
-        for store in _list_stores(operator):
+        for store in _list_stores(operator, None):
             for (number, _), file in _list_versions(store).items():
                 if number > version:
                     file.unlink()
                     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
-def _list_stores(operator: CheckpointPath) -> Iterator[CheckpointPath]:
-    """Yield the folders of one operator's stores: a partition, or one of the several stores in it."""
+def _list_stores(operator: CheckpointPath, most: int | None) -> Iterator[CheckpointPath]:
+    """Yield the folders of one operator's stores: a partition, or one of the several stores in it.
+
+    Yields those of the first `most` partitions, or all. Metadata of version 1 has the number of the first batch,
+    also after the state was repartitioned.
+    """
     partitions = _list_numbered(operator)
     store_folders = [
         sorted(path for path in part.iterdir() if path.is_dir() and path.name[0] not in "_.")
@@ -62,7 +71,7 @@ def _list_stores(operator: CheckpointPath) -> Iterator[CheckpointPath]:
     ]
     names = {path.name for folders in store_folders for path in folders if _list_versions(path)}
     count = max(_count_partitions(operator), len(partitions))
-    for number in range(count):
+    for number in range(count if most is None else min(count, most)):
         part = operator / str(number)
         yield from (part / name for name in sorted(names)) if names else (part,)
 

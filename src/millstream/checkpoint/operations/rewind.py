@@ -42,8 +42,10 @@ def rewind_checkpoint(folder: CheckpointPath, to_batch: int) -> Path:
                     f"batches",
                     "name a later batch; 'millstream checkpoint show' lists them",
                 )
+        offsets = checkpoint.offsets(to_batch)
+        assert offsets is not None, "its file was looked for just before"
         # Batch N leaves version N + 1 of the state.
-        for damage in check_state_stores(folder, to_batch + 1):
+        for damage in check_state_stores(folder, to_batch + 1, offsets.state_partitions):
             raise CheckpointError(
                 f"the state of batch {to_batch} is gone: {damage.what}", "name a later batch"
             )

@@ -236,3 +236,16 @@ def test_stores_of_a_join_are_compared_with_each_other(folder: Path) -> None:
     (folder / "state/0/1/right-keyToNumValues/3.delta").unlink()
 
     assert find_damage(folder)[0].what.endswith("state/0/1/right-keyToNumValues/3.delta is gone")
+
+
+def test_partitions_that_the_newest_batch_does_not_have_are_no_damage(folder: Path) -> None:
+    """Spark repartitions state to fewer partitions without deleting folders or changing the metadata."""
+    write_file(folder / "state" / "0" / "2" / "1.delta", "bytes")
+    write_file(folder / "state/0/_metadata/metadata", 'v1\n{"stateStoreInfo":[{"numPartitions":3}]}')
+    newest = folder / "offsets" / str(LAST)
+
+    newest.write_text(newest.read_text().replace('"conf":{}', '"conf":{"spark.sql.shuffle.partitions":"2"}'))
+    assert find_damage(folder) == []
+
+    newest.write_text(newest.read_text().replace('"2"}', '"3"}'))
+    assert [damage.what for damage in find_damage(folder)] == [f"{folder}/state/0/2/2.delta is gone"]

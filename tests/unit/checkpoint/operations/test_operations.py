@@ -233,6 +233,16 @@ def test_a_rewound_checkpoint_has_no_state_of_the_batches_that_it_has_not(folder
     assert content(backup) == before
 
 
+def test_a_batch_before_the_state_got_more_partitions_can_be_reached(folder: Path) -> None:
+    offsets = folder / "offsets" / "2"
+    offsets.write_text(offsets.read_text().replace('{"a": "b"}', '{"spark.sql.shuffle.partitions": "2"}'))
+    write(folder / "state" / "0" / "2" / "5.delta", "x")
+
+    rewind_checkpoint(folder, 2)
+
+    assert Checkpoint(folder).committed() == 2
+
+
 @pytest.mark.parametrize(
     ("lost", "batch", "reason"),
     [
