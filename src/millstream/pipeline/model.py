@@ -351,8 +351,8 @@ class Pipeline(Spec):
     @property
     def checkpoints(self) -> Location:
         """The folder of the checkpoints, resolved against the spec's folder."""
-        folder = self.defaults.checkpoints
-        return folder if "://" in folder else Location(self.folder / folder)
+        folder = self.defaults.checkpoints.local
+        return self.defaults.checkpoints if folder is None else Location(self.folder / folder)
 
     @property
     def letters(self) -> DeadLetterStore:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ S3_SCHEME = "s3a://"
 """The scheme of Hadoop's client of S3. PySpark knows no other one."""
 S3_SETTINGS = "spark.hadoop.fs.s3a."
 """What the names of the client's settings begin with in a spec."""
+
+# Hadoop reads `hdfs:/logs` as a folder of the default name node. As a path it would be a folder named `hdfs:`.
+_ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
 
 
 class Location(str):
@@ -30,8 +34,16 @@ class Location(str):
 
     @classmethod
     def _resolve(cls, text: str, info: ValidationInfo) -> Location:
+        if text.startswith("file:"):
+            return cls(text)
+        if match := _ONE_SLASH.match(text):
+            scheme, rest = match[1], text[match.end() :]
+            raise ValueError(
+                f"'{text}' is neither a URI nor a path: write {scheme}://HOST/{rest}, or ./{text} for a folder named "
+                f"'{scheme}:' on this machine"
+            )
         folder = (info.context or {}).get("folder")
-        if folder is None or "://" in text or text.startswith("file:"):
+        if folder is None or "://" in text:
             return cls(text)
         return cls(Path(folder, Path(text).expanduser()))
 

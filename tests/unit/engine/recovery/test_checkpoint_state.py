@@ -17,6 +17,7 @@ from millstream.engine.recovery.missing_batches import suggest_remedy
 from millstream.engine.recovery.poison_record import _read_batch_input
 from millstream.engine.recovery.uncommitted_batch import UncommittedBatch, find_uncommitted_batch
 from millstream.pipeline.spec_file import load_text
+from millstream.spec.location import Location
 from remote_files import MemoryFileSystem
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def test_a_planned_batch_is_in_progress_until_it_is_committed(pipeline: Pipeline
 def test_a_query_that_failed_with_the_file_system_of_its_checkpoint_has_no_known_batch(
     pipeline: Pipeline,
 ) -> None:
-    defaults = pipeline.defaults.model_copy(update={"checkpoints": "hdfs://nn/checkpoints"})
+    defaults = pipeline.defaults.model_copy(update={"checkpoints": Location("hdfs://nn/checkpoints")})
     away = MemoryFileSystem()
     away.is_away = True
     set_file_system(away)
