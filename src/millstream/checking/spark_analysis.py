@@ -20,6 +20,7 @@ from millstream.checking.compat.start_check import RefusalCause, find_refusal
 from millstream.checking.query_plan import SourceCall, operators, parse
 from millstream.checking.query_plan.dataframe_calls import NotedCalls, disable_notes, note_calls, note_place
 from millstream.checking.source_map import SpecPlaces
+from millstream.checkpoint.remote.path import to_spark_path
 from millstream.diagnostics.failure import MillstreamError
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.frames.build_views import SOURCE_OPTION, build_view, read_source, with_expectations
@@ -68,7 +69,7 @@ def analyse_pipeline(spark: SparkSession, loaded: LoadedSpec) -> AnalyzedPipelin
     if loaded.pipeline is None:
         return AnalyzedPipeline([])
     with _quiet(), tempfile.TemporaryDirectory(prefix="millstream-check-") as empty:
-        analysis = _Analysis(spark, loaded, loaded.pipeline, empty)
+        analysis = _Analysis(spark, loaded, loaded.pipeline, to_spark_path(Path(empty)))
         analysis.sources()
         analysis.views()
         analysis.queries()

@@ -180,6 +180,7 @@ def _session(
     from millstream.checking.check import check
     from millstream.cli.project import exit_on_errors
     from millstream.engine.run import RunOptions, choose_queries
+    from millstream.frames.default_file_system import require_schemes
     from millstream.frames.executor_requirements import require_executors
     from millstream.spark.session import open_session, stop_session
 
@@ -197,6 +198,7 @@ def _session(
             exit_on_errors(
                 [finding for finding in checked.findings if finding not in loaded.findings], checked.texts
             )
+        require_schemes(spark, pipeline, queries or tuple(pipeline.queries))
         require_executors(spark, pipeline, queries or tuple(pipeline.queries))
         yield spark, checked, steps
     finally:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.temp_files import delete_partial_files
+from millstream.checkpoint.remote.path import to_spark_path
 from millstream.diagnostics.failure import NotReady
 from millstream.engine.delivery.batch_metadata import rows_metric_columns
 from millstream.engine.delivery.sink_writers import create_writer
@@ -86,7 +87,7 @@ class FlowingQuery(RunningQuery):
         stream_writer = stream_writer.queryName(self.name).outputMode(
             self.pipeline.queries[self.name].output_mode.value
         )
-        stream_writer = stream_writer.option("checkpointLocation", str(checkpoint.folder)).trigger(
+        stream_writer = stream_writer.option("checkpointLocation", to_spark_path(checkpoint.folder)).trigger(
             **self.trigger.options()
         )
         delete_partial_files(checkpoint.folder)

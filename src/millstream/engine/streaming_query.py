@@ -14,7 +14,7 @@ from millstream.checkpoint import empty_batches, metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.integrity.temp_files import delete_partial_files
 from millstream.checkpoint.lock import find_lost_lease, find_other_owner, require_owner
-from millstream.checkpoint.remote.path import RemotePath
+from millstream.checkpoint.remote.path import RemotePath, to_spark_path
 from millstream.connectors.api.batch_ledger import no_metadata
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.delivery.batch_delivery import Delivery
@@ -237,7 +237,7 @@ class RunningQuery:
         rows = self.frame.observe(ROWS_OUT, *figures)
         self._callback = ForeachBatchCallback(self.delivery)
         writer = rows.writeStream.queryName(self.name).outputMode(mode.value).foreachBatch(self._callback)
-        writer = writer.option("checkpointLocation", str(checkpoint.folder))
+        writer = writer.option("checkpointLocation", to_spark_path(checkpoint.folder))
         if options := self.trigger.options():
             writer = writer.trigger(**options)
         delete_partial_files(checkpoint.folder)

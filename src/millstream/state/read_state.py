@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
+from millstream.checkpoint.remote.path import to_spark_path
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -31,7 +33,7 @@ def read_store(
     reader = spark.read.format("statestore").options(**store.options)
     if batch is not None:
         reader = reader.option("batchId", batch)
-    frame = reader.load(str(folder))
+    frame = reader.load(to_spark_path(folder))
     return frame.select(*_name_columns(frame, store))
 
 
@@ -40,7 +42,11 @@ def read_changes(
 ) -> DataFrame:
     """Return what batches `first` to `last` changed: `batch_id`, `change_type` (update, delete), key and value."""
     reader = spark.read.format("statestore").options(**store.options).option("readChangeFeed", value=True)
-    frame = reader.option("changeStartBatchId", first).option("changeEndBatchId", last).load(str(folder))
+    frame = (
+        reader.option("changeStartBatchId", first)
+        .option("changeEndBatchId", last)
+        .load(to_spark_path(folder))
+    )
     changes = [F.col(name) for name in ("batch_id", "change_type") if name in frame.columns]
     return frame.select(*changes, *_name_columns(frame, store))
 
@@ -122,7 +128,10 @@ def measure_stores(
 
 def _count(spark: SparkSession, folder: CheckpointPath, store: StateStore, batch: int) -> dict[int, int]:
     frame = (
-        spark.read.format("statestore").options(**store.options).option("batchId", batch).load(str(folder))
+        spark.read.format("statestore")
+        .options(**store.options)
+        .option("batchId", batch)
+        .load(to_spark_path(folder))
     )
     return {
         int(row["partition_id"]): int(row["count"]) for row in frame.groupBy("partition_id").count().collect()

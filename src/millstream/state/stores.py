@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from millstream.checkpoint.remote.path import to_spark_path
 from millstream.diagnostics.failure import InvalidInput
 from millstream.spark import internals
 
@@ -65,7 +66,7 @@ def list_stores(
         return []
     # In a session that has not run a query, the data source does not find the coordinator of the stores.
     internals.start_state_coordinator(spark)
-    rows = spark.read.format("state-metadata").load(str(folder)).collect()
+    rows = spark.read.format("state-metadata").load(to_spark_path(folder)).collect()
     by_operator: dict[int, Any] = {}
     for row in rows:
         by_operator.setdefault(int(row["operatorId"]), row)

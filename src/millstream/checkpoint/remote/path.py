@@ -192,6 +192,11 @@ def open_path(place: str, local: Path | None) -> CheckpointPath:
     return local if local is not None else RemotePath(place)
 
 
+def to_spark_path(path: CheckpointPath) -> str:
+    """Return a path as Spark needs it. Without a scheme, it would be on Hadoop's default file system."""
+    return str(path) if isinstance(path, RemotePath) else f"file:{path.absolute()}"
+
+
 def relative_path(path: CheckpointPath, folder: CheckpointPath) -> PurePosixPath:
     """Return the part of a path below a folder that contains it."""
     return PurePosixPath(str(path).removeprefix(f"{folder}/"))

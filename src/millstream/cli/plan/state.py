@@ -170,6 +170,7 @@ def export(
     env_file: Path | None,
 ) -> None:
     """Write the state to Parquet files: one folder in TARGET for each operator, join side and state variable."""
+    from millstream.checkpoint.remote.path import to_spark_path
     from millstream.state.read_state import read_store
 
     with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
@@ -177,7 +178,7 @@ def export(
             place = target / "-".join(filter(None, [str(store.operator), store.part]))
             if place.exists():
                 raise InvalidInput(f"{place} exists", "name a folder that does not exist")
-            read_store(spark, folder, store, batch).write.parquet(str(place))
+            read_store(spark, folder, store, batch).write.parquet(to_spark_path(place))
             click.echo(f"{store.label}: {place}")
 
 

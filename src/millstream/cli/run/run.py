@@ -186,6 +186,7 @@ def start(
     from millstream.engine.recovery.data_loss import accept_gaps
     from millstream.engine.run import choose_queries, lock_checkpoints, probe_connections, run_pipeline
     from millstream.frames.bucket_access import require_buckets
+    from millstream.frames.default_file_system import require_schemes
     from millstream.frames.executor_requirements import require_executors
     from millstream.spark import settings
     from millstream.spark.session import applied_settings, open_session, stop_session
@@ -223,6 +224,7 @@ def start(
             spark = open_session(pipeline.name, conf, log=log)
             stack.callback(stop_session, spark)
             try:
+                require_schemes(spark, pipeline, queries)
                 require_buckets(spark, pipeline, queries)
             except NotReady as failure:
                 exit_with_place(failure, loaded)

@@ -29,6 +29,8 @@ class Sink(SinkSettings, RowSemantics, SinkContents, SinkBackfill, SinkSandbox):
     """Output modes that this kind supports with any settings."""
     task_packages: ClassVar[tuple[str, ...]] = ()
     """Python packages that the writer imports in tasks, which the executors of a cluster must therefore have."""
+    is_written_without_spark: ClassVar[bool] = False
+    """Whether `path` is a file that the driver itself opens, so that it is on this machine in any case."""
     accepts_rows: ClassVar[bool] = False
     """Whether some of its writers can write rows from the driver's memory (`Writer.write_rows`)."""
 

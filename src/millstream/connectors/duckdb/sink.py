@@ -40,6 +40,7 @@ class DuckdbSink(Sink):
     main = "path"
     modes = frozenset(OutputMode)
     is_case_sensitive = False
+    is_written_without_spark = True
     system = System(
         failpoints={
             "duckdb.staged": "its rows are ready, and the transaction has not begun",

@@ -10,7 +10,7 @@ from millstream.checkpoint import adoption_log
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.operations.transfer import copy_files, find_absolute_path
-from millstream.checkpoint.remote.path import RemotePath, require_local
+from millstream.checkpoint.remote.path import RemotePath, require_local, to_spark_path
 from millstream.checkpoint.replacement import name_backup, prepare_folder, replace_checkpoint
 from millstream.diagnostics.failure import CheckpointError
 from millstream.engine.events.event_bus import now
@@ -63,7 +63,7 @@ def repartition(spark: SparkSession, pipeline: Pipeline, query: str, partitions:
         prepared = prepare_folder(folder)
         copy_files(folder, prepared)
         try:
-            internals.repartition_state(spark, str(prepared), partitions)
+            internals.repartition_state(spark, to_spark_path(prepared), partitions)
         except PySparkException as error:
             raise CheckpointError(
                 f"Spark cannot repartition the state of query '{query}': {str(error).splitlines()[0]}",

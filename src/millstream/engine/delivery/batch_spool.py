@@ -15,7 +15,7 @@ from millstream.checkpoint.atomic_file import write_durably
 from millstream.checkpoint.private_folder import make_private
 from millstream.checkpoint.remote.object_lease import OWN
 from millstream.checkpoint.remote.own_files import ROWS
-from millstream.checkpoint.remote.path import RemotePath, delete_folder, rename_path
+from millstream.checkpoint.remote.path import RemotePath, delete_folder, rename_path, to_spark_path
 from millstream.checkpoint.replacement import flush_folder, flush_path
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, parse_metadata
 from millstream.engine.events.event_bus import now
@@ -70,7 +70,7 @@ class SpooledBatch:
         reader = spark.read.schema(StructType.fromJson(content["schema"])).options(
             **internals.PLAIN_PATHS, **_WHOLE
         )
-        return reader.parquet(content.get("rows", str(self.folder)))
+        return reader.parquet(content.get("rows", to_spark_path(self.folder)))
 
     def forget(self) -> None:
         """Delete the batch. If the process is killed halfway, the rest stays hidden and is deleted with the next."""
@@ -153,7 +153,7 @@ class BatchSpool:
         for partial in self.folder.glob(f"{_PARTIAL_PREFIX}*"):
             delete_folder(partial)
         partial = self.folder / f"{_PARTIAL_PREFIX}{uuid.uuid4().hex}"
-        _write_rows(frame, str(partial))
+        _write_rows(frame, to_spark_path(partial))
         write_durably(partial / _METADATA_FILE, json.dumps(content))
         _publish(partial, self._batch_folder(batch))
 
