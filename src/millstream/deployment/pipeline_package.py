@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import millstream
 from millstream.deployment import manifests
-from millstream.deployment.local_sinks import find_local_sinks
+from millstream.deployment.local_places import find_local_checkpoints, find_local_sinks
 from millstream.deployment.project_files import collect_files, read_own_file
 from millstream.deployment.python_lock import list_extras, lock_packages
 from millstream.diagnostics.failure import InvalidInput, MillstreamError
@@ -52,8 +52,10 @@ class PipelinePackage:
     """Files of the project that are secrets, each with the reason."""
     local_packages: tuple[str, ...]
     """Python packages that were not installed from an index, so that their versions cannot be installed from one."""
+    local_checkpoints: tuple[str, ...]
+    """Folders of checkpoints that a container loses."""
     local_sinks: tuple[str, ...]
-    """Sinks whose data a container loses, by kind and path."""
+    """Sinks, dead letters and archived files whose data a container loses, by kind and path."""
 
 
 def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -> PipelinePackage:
@@ -98,6 +100,7 @@ def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -
         references,
         project.left_out,
         tuple(sorted(lock.local)),
+        find_local_checkpoints(loaded, spec.absolute().parent),
         find_local_sinks(loaded, spec.absolute().parent),
     )
 

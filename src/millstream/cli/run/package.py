@@ -86,6 +86,7 @@ def _report(package: PipelinePackage, archive: Path, *, as_json: bool) -> None:
             "secret_files": files,
             "left_out": dict(package.left_out),
             "local_packages": list(package.local_packages),
+            "local_checkpoints": list(package.local_checkpoints),
             "local_sinks": list(package.local_sinks),
         }
         click.echo(json.dumps(description, indent=1))
@@ -101,6 +102,13 @@ def _report(package: PipelinePackage, archive: Path, *, as_json: bool) -> None:
         click.echo(
             f"warning: {name} was installed from a folder or an address, not from an index; "
             "'pip install -r requirements.lock' may not find it",
+            err=True,
+        )
+    if package.local_checkpoints:
+        click.echo(
+            f"warning: a container loses the checkpoints in {', '.join(package.local_checkpoints)}, outside of its "
+            "volume, so its queries start from scratch: rows are skipped or written twice, and spooled batches are "
+            "lost; leave out 'checkpoints' and 'checkpoint', or mount another volume there",
             err=True,
         )
     if package.local_sinks:
