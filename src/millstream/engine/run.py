@@ -16,7 +16,7 @@ from millstream.checkpoint.private_folder import is_private, make_private
 from millstream.checkpoint.remote.path import RemotePath
 from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady, Unreachable
 from millstream.engine.continuous_query import FlowingQuery, require_enough_cores
-from millstream.engine.delivery.batch_spool import spool_folder
+from millstream.engine.delivery.batch_spool import spool_folders
 from millstream.engine.delivery.undelivered import warn_of_spooled
 from millstream.engine.events.listener_bus import wait_for_reports
 from millstream.engine.events.progress_listener import Listener
@@ -145,8 +145,8 @@ def lock_checkpoints(pipeline: Pipeline, queries: Sequence[str], locks: ExitStac
 
 
 def _create_lock(pipeline: Pipeline, query: str) -> CheckpointLock:
-    folder, spool = pipeline.checkpoint_folder(query), spool_folder(pipeline, query)
-    return CheckpointLock(folder, f"{pipeline.name}.{query}", [spool])
+    folder = pipeline.checkpoint_folder(query)
+    return CheckpointLock(folder, f"{pipeline.name}.{query}", spool_folders(folder, query))
 
 
 def _take(lock: CheckpointLock) -> CheckpointLock:

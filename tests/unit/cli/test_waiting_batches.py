@@ -15,10 +15,15 @@ from millstream.checkpoint.lock import CheckpointLock
 from millstream.cli.main import run_command
 from millstream.cli.plan import apply
 from millstream.cli.project import open_project
+from millstream.diagnostics.failure import CheckpointMismatch
 from millstream.engine.checkpoint_changes import former_folder
+from millstream.engine.delivery.batch_spool import BatchSpool, list_spooled_batches
+from millstream.engine.delivery.undelivered import check_start, orphan_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from millstream.pipeline.model import Pipeline
 
 SPEC = """name: shop
 sources:
@@ -26,7 +31,7 @@ sources:
 queries:
   copy: {from: orders, to: [{delta: lake/out, on_error: dead_letter}]}
 """
-OWN, OTHER = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+OWN, OTHER, THIRD = (f"{digit * 8}-1111-1111-1111-111111111111" for digit in "123")
 SINK = "delta:lake/out"
 
 
@@ -50,11 +55,12 @@ def checkpoints() -> Path:
     return Path(".millstream/checkpoints")
 
 
-def set_aside(checkpoint: str, *batches: int) -> None:
+def set_aside(checkpoint: str, *batches: int, name: str = "copy") -> None:
     for batch in batches:
-        folder = shelf(checkpoint) / str(batch)
+        folder = shelf(checkpoint, name) / str(batch)
         folder.mkdir(parents=True)
         note = {
+            "query": "copy",
             "reason": "away",
             "at": "2026-01-01T00:00:00+00:00",
             "schema": {"type": "struct", "fields": []},
@@ -62,8 +68,18 @@ def set_aside(checkpoint: str, *batches: int) -> None:
         (folder / "_note.json").write_text(json.dumps(note))
 
 
-def shelf(checkpoint: str) -> Path:
-    return checkpoints() / "_set_aside" / "copy" / checkpoint / quote(SINK, safe="")
+def shelf(checkpoint: str, name: str = "copy") -> Path:
+    return checkpoints() / "_set_aside" / name / checkpoint / quote(SINK, safe="")
+
+
+def load_with_checkpoint(name: str, query_id: str) -> Pipeline:
+    """The spec whose query has a checkpoint with this name and id."""
+    write_spec("from: orders", f"from: orders, checkpoint: {checkpoints() / name}")
+    (checkpoints() / name).mkdir(exist_ok=True)
+    (checkpoints() / name / "metadata").write_text(json.dumps({"id": query_id}))
+    pipeline = open_project(None, (), None).pipeline
+    assert pipeline is not None
+    return pipeline
 
 
 def waiting(checkpoint: str = OWN) -> list[str]:
@@ -174,6 +190,55 @@ def test_a_batch_that_was_deleted_is_not_missing_at_the_next_start() -> None:
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("name", ["copy", "v2"], ids=["spooled by an older version", "spooled"])
+def test_a_batch_of_a_query_with_its_own_checkpoint_is_recorded_in_that_one(name: str) -> None:
+    load_with_checkpoint("v2", OTHER)
+    set_aside(OTHER, 3, name=name)
+
+    assert run_command(["deadletter", "delete", "copy", "--yes"]) == 0
+
+    assert not (shelf(OTHER, name) / "3").exists()
+    assert adoption_log.read_missing(checkpoints() / "v2", f"{OTHER}/{SINK}") == {3}
+    assert adoption_log.read_missing(checkpoints() / "copy", f"{OTHER}/{SINK}") == set()
+    assert waiting() == ["1", "2"]
+
+
+@pytest.mark.usefixtures("project")
+def test_batches_of_another_spec_with_such_a_query_neither_stop_a_start_nor_are_deleted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_aside(THIRD, 7, name="a-copy")
+    pipeline = load_with_checkpoint("b-copy", OTHER)
+
+    check_start(pipeline, ["copy"])
+
+    assert run_command(["deadletter", "delete", "copy", "--yes"]) == 0
+    assert "there is no such spooled batch" in capsys.readouterr().err
+    assert (shelf(THIRD, "a-copy") / "7").exists()
+    (warning,) = orphan_warnings(pipeline)
+    assert f"with checkpoint {checkpoints().absolute() / 'a-copy'}, which this spec does not name" in warning
+
+
+@pytest.mark.usefixtures("project")
+def test_batches_of_another_checkpoint_in_the_folder_of_this_one_stop_a_start() -> None:
+    set_aside(THIRD, 7, name="b-copy")
+    pipeline = load_with_checkpoint("b-copy", OTHER)
+
+    with pytest.raises(CheckpointMismatch, match=f"from another checkpoint \\(id {THIRD}\\)"):
+        check_start(pipeline, ["copy"])
+
+
+@pytest.mark.usefixtures("project")
+def test_batches_follow_those_that_an_older_version_has_spooled() -> None:
+    set_aside(OTHER, 3)
+    pipeline = load_with_checkpoint("v2", OTHER)
+
+    assert BatchSpool.of(pipeline, "copy", OTHER, SINK).folder == shelf(OTHER).absolute()
+    shutil.rmtree(checkpoints() / "_set_aside")
+    assert BatchSpool.of(pipeline, "copy", OTHER, SINK).folder == shelf(OTHER, "v2").absolute()
+
+
+@pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -206,6 +271,11 @@ def test_a_checkpoint_is_neither_rewound_nor_moved_to_another_folder_while_batch
 def test_a_move_within_a_folder_keeps_waiting_batches_where_they_are_found() -> None:
     assert run_command(["checkpoint", "move", "copy", str(checkpoints() / "copy2")]) == 0
     assert waiting() == ["1", "2"]
+    pipeline = load_with_checkpoint("copy2", OWN)
+    assert [batch.batch for batch in list_spooled_batches(pipeline, ["copy"])] == [1, 2]
+
+    set_aside(OWN, 3, name="copy2")
+    assert run_command(["checkpoint", "move", "copy", str(checkpoints() / "copy3")]) == 3
 
 
 @pytest.mark.usefixtures("project")

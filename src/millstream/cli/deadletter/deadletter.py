@@ -257,10 +257,11 @@ def delete(
             sinks = ", ".join(dict.fromkeys(batch.sink for batch in batches))
             click.confirm(f"delete {rows} of query '{query}' for {sinks} permanently?", abort=True, err=True)
         for batch in batches:
-            if batch.checkpoint.is_dir():
+            checkpoint = pipeline.checkpoint_folder(query) if query in pipeline.queries else batch.checkpoint
+            if checkpoint.is_dir():
                 # Otherwise the next start reports the batch as missing in the sink.
                 key = f"{batch.query_id}/{batch.sink}"
-                adoption_log.add_missing(batch.checkpoint, batch.sink, key, [batch.batch], now())
+                adoption_log.add_missing(checkpoint, batch.sink, key, [batch.batch], now())
             batch.forget()
             click.echo(f"{batch.query}: batch {batch.batch} for {batch.sink} deleted")
     click.echo(f"deleted: {len(batches)}", err=True)

@@ -163,10 +163,12 @@ def move(
 ) -> None:
     """Move the checkpoint of a query to a new folder. Sinks still recognise the batches of the query."""
     from millstream.checkpoint.operations.transfer import move_checkpoint
+    from millstream.engine.delivery.batch_spool import spool_folders
     from millstream.engine.delivery.undelivered import require_none_spooled
 
     pipeline = _pipeline(file, overrides, env_file)
-    if target.absolute().parent != _folder(pipeline, query).parent:
+    spools, *_ = spool_folders(_folder(pipeline, query), query)
+    if spools not in spool_folders(target.absolute(), query):
         require_none_spooled(pipeline, [query], "would not be found from another folder")
     moved = move_checkpoint(_folder(pipeline, query), target.absolute())
     click.echo(f"{query}: moved to {moved}")

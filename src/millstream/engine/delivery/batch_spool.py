@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from millstream.checkpoint.atomic_file import write_durably
+from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.private_folder import make_private
 from millstream.checkpoint.remote.object_lease import OWN
 from millstream.checkpoint.remote.own_files import ROWS
@@ -58,9 +59,9 @@ class SpooledBatch:
 
     @property
     def checkpoint(self) -> CheckpointPath:
-        """The folder of the query's checkpoint, which is next to the spool, or contains it on S3."""
-        above, query = self.folder.parents[4], self.folder.parents[2].name
-        return above.parent if above.name == OWN else above / query
+        """The folder of the checkpoint after which the spool is named, and which contains it on S3."""
+        above, name = self.folder.parents[4], self.folder.parents[2].name
+        return above.parent if above.name == OWN else above / name
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """Return the batch's rows, in the query's own columns."""
@@ -90,11 +91,18 @@ class BatchSpool:
     """The spooled batches of one sink of one checkpoint. Only the run that has the checkpoint's lock uses it."""
 
     folder: CheckpointPath
+    query: str = ""
+    """The name that the query has in the spec. If it is empty, the batches know the name that it had."""
 
     @classmethod
     def of(cls, pipeline: Pipeline, query: str, query_id: str, sink: str) -> BatchSpool:
         """Return the spool of a sink of a query."""
-        return cls(spool_folder(pipeline, query) / query_id / quote(sink, safe=""))
+        newest, *older = (
+            cls(folder / query_id / quote(sink, safe=""), query)
+            for folder in spool_folders(pipeline.checkpoint_folder(query), query)
+        )
+        # Batches are delivered in order, so that later ones follow those that an older version has spooled.
+        return next((spool for spool in older if spool.folder.is_dir()), newest)
 
     def batches(self) -> list[SpooledBatch]:
         """List the spooled batches, oldest first."""
@@ -141,7 +149,13 @@ class BatchSpool:
         make_private(self.folder.parents[2])
         self.folder.mkdir(parents=True, exist_ok=True)
         stored_metadata = replace(metadata, content=None).plain()
-        content = {"reason": reason, "at": now(), "schema": frame.schema.jsonValue(), "note": stored_metadata}
+        content = {
+            "query": self.query,
+            "reason": reason,
+            "at": now(),
+            "schema": frame.schema.jsonValue(),
+            "note": stored_metadata,
+        }
         if isinstance(self.folder, RemotePath) and self.folder.is_object:
             # Nothing is renamed on S3: the batch is spooled once its metadata, written last, name its rows.
             rows = self._prepare_rows(self.folder)
@@ -185,9 +199,9 @@ class BatchSpool:
     def _read_batch(self, batch: int, folder: CheckpointPath) -> SpooledBatch:
         content = json.loads((folder / _METADATA_FILE).read_text(encoding="utf-8"))
         places = (self.folder.parents[1], self.folder.parent, self.folder)
-        query, query_id, sink = (unquote(place.name) for place in places)
+        name, query_id, sink = (unquote(place.name) for place in places)
         return SpooledBatch(
-            query,
+            self.query or content.get("query") or name,
             query_id,
             sink,
             batch,
@@ -211,7 +225,16 @@ def _write_rows(frame: DataFrame, folder: str) -> None:
 
 def find_spools(pipeline: Pipeline, query: str) -> Iterator[BatchSpool]:
     """Yield every spool of a query, including those of deleted checkpoints, least recently used first."""
-    yield from _spools(spool_folder(pipeline, query))
+    yield from _find_spools(pipeline.checkpoint_folder(query), query)
+
+
+def _find_spools(checkpoint: CheckpointPath, query: str) -> Iterator[BatchSpool]:
+    newest, *older = spool_folders(checkpoint, query)
+    yield from _spools(newest, query)
+    for folder in older:
+        # Under the name of the query are batches of other checkpoints too, as of another spec with such a query.
+        if folder.is_dir() and (query_id := Checkpoint(checkpoint).query_id()) is not None:
+            yield from _spools(folder, query, query_id)
 
 
 def list_spooled_batches(
@@ -232,15 +255,19 @@ def list_spooled_batches(
 
 def list_batches_next_to(checkpoint: CheckpointPath, query: str) -> list[SpooledBatch]:
     """List the spooled batches that a query has next to a checkpoint folder, whatever the spec says."""
-    home = _spool_folder(checkpoint, query)
-    return [batch for shelf in _spools(home) for batch in shelf.batches()]
+    return [batch for shelf in _find_spools(checkpoint, query) for batch in shelf.batches()]
 
 
 def list_orphaned_batches(pipeline: Pipeline) -> list[SpooledBatch]:
-    """List the spooled batches of queries that are not in the spec, in its checkpoint folders. Needs no Spark.
+    """List the spooled batches of checkpoints that no query of the spec has, in its checkpoint folders.
 
-    Another spec may have the query, because two specs may share a checkpoint folder.
+    Another spec may have the checkpoint, because two specs may share a folder of checkpoints. Needs no Spark.
     """
+    own = {
+        folder
+        for query in pipeline.queries
+        for folder in spool_folders(pipeline.checkpoint_folder(query), query)
+    }
     checkpoint_folders = {
         pipeline.checkpoints_folder,
         *(pipeline.checkpoint_folder(query).parent for query in pipeline.queries),
@@ -251,7 +278,7 @@ def list_orphaned_batches(pipeline: Pipeline) -> list[SpooledBatch]:
         for spools in _list_spool_folders(checkpoints)
         if spools.is_dir()
         for home in spools.iterdir()
-        if home.is_dir() and home.name not in pipeline.queries
+        if home.is_dir() and home not in own
     }
     return [batch for home in sorted(homes) for shelf in _spools(home) for batch in shelf.batches()]
 
@@ -267,19 +294,20 @@ def is_for_sink(batch: SpooledBatch, sink: str | None) -> bool:
     return sink in (None, batch.sink, batch.sink.partition(":")[0])
 
 
-def _spools(home: CheckpointPath) -> list[BatchSpool]:
-    return sorted((BatchSpool(folder) for folder in home.glob("*/*") if folder.is_dir()), key=_oldest_time)
+def _spools(home: CheckpointPath, query: str = "", query_id: str = "*") -> list[BatchSpool]:
+    folders = (folder for folder in home.glob(f"{query_id}/*") if folder.is_dir())
+    return sorted((BatchSpool(folder, query) for folder in folders), key=_oldest_time)
 
 
-def spool_folder(pipeline: Pipeline, query: str) -> CheckpointPath:
-    """Return the folder of a query's spools, next to its checkpoint, or among its own files on S3."""
-    return _spool_folder(pipeline.checkpoint_folder(query), query)
+def spool_folders(checkpoint: CheckpointPath, query: str) -> list[CheckpointPath]:
+    """Return the folders of a checkpoint's spools: next to it with its name, or among its own files on S3.
 
-
-def _spool_folder(checkpoint: CheckpointPath, query: str) -> CheckpointPath:
+    A second one has the name of the query, in which older versions spooled the batches of a checkpoint with another
+    name.
+    """
     if isinstance(checkpoint, RemotePath) and checkpoint.is_object:
-        return checkpoint / OWN / FOLDER / query
-    return checkpoint.parent / FOLDER / query
+        return [checkpoint / OWN / FOLDER / query]
+    return [checkpoint.parent / FOLDER / name for name in dict.fromkeys((checkpoint.name, query))]
 
 
 def _publish(partial: CheckpointPath, target: CheckpointPath) -> None:

@@ -14,6 +14,7 @@ from millstream.pipeline.model import OnError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.engine.delivery.batch_spool import SpooledBatch
     from millstream.engine.events.event_bus import EventBus
     from millstream.pipeline.model import Pipeline
@@ -132,14 +133,17 @@ def warn_of_spooled(pipeline: Pipeline, queries: Sequence[str], events: EventBus
 
 
 def orphan_warnings(pipeline: Pipeline) -> list[str]:
-    """Return one sentence for each query that is not in the spec but has spooled batches."""
-    by_query: dict[str, list[SpooledBatch]] = {}
+    """Return one sentence for each checkpoint that no query of the spec has, but that has spooled batches."""
+    by_checkpoint: dict[tuple[str, CheckpointPath], list[SpooledBatch]] = {}
     for batch in list_orphaned_batches(pipeline):
-        by_query.setdefault(batch.query, []).append(batch)
+        by_checkpoint.setdefault((batch.query, batch.checkpoint), []).append(batch)
     return [
         f"{describe_batches(batches)}; this spec does not have the query: put it back and deliver them "
         f"({_replay_command(batches[0])}), or delete them for good ('millstream deadletter delete {query}')"
-        for query, batches in by_query.items()
+        if query not in pipeline.queries
+        else f"{describe_batches(batches)} with checkpoint {checkpoint}, which this spec does not name: if no other "
+        f"spec does, set queries.{query}.checkpoint to it and deliver them ({_replay_command(batches[0])})"
+        for (query, checkpoint), batches in by_checkpoint.items()
     ]
 
 
