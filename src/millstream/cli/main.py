@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
+import os
+import pwd
 import sys
 import traceback
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +19,7 @@ from millstream import __version__
 from millstream.cli import stderr_redaction
 from millstream.cli.messages import add_message_options, fresh_settings, is_verbose
 from millstream.cli.signals import exit_on_termination
-from millstream.diagnostics.failure import MillstreamError
+from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.diagnostics.snippet import escape_lines
 from millstream.spec.secrets.redaction import redact
 
@@ -95,6 +100,16 @@ FOLDERS = {
     "up": "stack",
 }
 DEFECT = 70
+# What a user can do about the errors of a file system that are not defects of Millstream, if a file is named.
+_FILE_ERRORS = {
+    errno.EACCES: "grant this user the permission",
+    errno.EPERM: "grant this user the permission",
+    errno.EROFS: "name a folder on a file system that can be written",
+    errno.ENOSPC: "free space on its disk",
+    errno.EDQUOT: "free space within the quota of this user",
+    errno.EMLINK: "name a folder on a file system that allows more links to a file",
+    errno.ENOTSUP: "name a folder on a file system that supports this",
+}
 
 
 def command_module(name: str) -> str:
@@ -177,8 +192,8 @@ def _run(args: list[str] | None) -> int:
     except BrokenPipeError:
         return 0
     except Exception as error:  # noqa: BLE001 - the one place where a bug in Millstream becomes exit code 70
-        if (lost := _explain_lost_jvm(error)) is not None:
-            return _report(lost)
+        if (explained := _explain_lost_jvm(error) or _explain_file_error(error)) is not None:
+            return _report(explained)
         click.echo(
             "millstream: this is a bug in Millstream, not in your pipeline; please report it:", err=True
         )
@@ -194,6 +209,35 @@ def _explain_lost_jvm(error: Exception) -> MillstreamError | None:
     if lost is not None:
         lost.__cause__ = error
     return lost
+
+
+def _explain_file_error(error: Exception) -> MillstreamError | None:
+    """Return what to report if the file system has refused to read or write a file, which is no defect."""
+    if (
+        not isinstance(error, OSError)
+        or error.errno not in _FILE_ERRORS
+        or not isinstance(error.filename, str)
+    ):
+        return None
+    # Of two names, the second is that of the file to be written.
+    file = error.filename2 if isinstance(error.filename2, str) else error.filename
+    fix = _FILE_ERRORS[error.errno]
+    if error.errno == errno.EACCES and (owner := _find_owner(Path(file))) is not None:
+        fix = f"run the command as user '{owner}', or {fix}"
+    failure = NotReady(f"{file} cannot be read or written: {error.strerror}", fix)
+    failure.__cause__ = error
+    return failure
+
+
+def _find_owner(file: Path) -> str | None:
+    """Return the user, if it is another one, who owns a file, or the innermost folder above that is visible."""
+    for path in (file, *file.absolute().parents):
+        with suppress(OSError):
+            uid = path.stat().st_uid
+            with suppress(KeyError):
+                return None if uid == os.geteuid() else pwd.getpwuid(uid).pw_name
+            return str(uid)
+    return None
 
 
 def _report(failure: MillstreamError) -> int:

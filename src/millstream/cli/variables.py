@@ -29,7 +29,11 @@ def spec_environment(folder: Path, path: Path | None) -> dict[str, str]:
 
 def _stack(folder: Path) -> Mapping[str, str]:
     """Return the addresses of the local stack, if one was started for this folder."""
-    if not (folder / ".millstream" / "stack").is_dir():
+    try:
+        if not (folder / ".millstream" / "stack").is_dir():
+            return {}
+    except PermissionError:
+        # It is another user's, whose servers refuse this one too.
         return {}
     from millstream.devstack.stack import environment as running
 

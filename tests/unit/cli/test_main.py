@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+import pwd
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,7 +13,8 @@ from millstream.cli.main import DEFECT, run_command
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError, NotReady
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import os
+    from collections.abc import Callable
 
 SPEC = "name: shop\nsources:\n  ticks: {rate: 1}\nqueries:\n  ticks: {to: {console: {}}}\n"
 
@@ -65,3 +69,67 @@ def test_a_failure_does_not_control_the_terminal(
     assert capsys.readouterr().err == (
         "millstream: the value '\\x1b[2J' is no number\nof the topic\n  fix: delete '\\x07'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "reason", "fix"),
+    [
+        (errno.EACCES, "Permission denied", "grant this user the permission"),
+        (errno.ENOSPC, "No space left on device", "free space on its disk"),
+        (errno.EROFS, "Read-only file system", "name a folder on a file system that can be written"),
+    ],
+)
+def test_a_file_that_the_system_refuses_is_no_defect(
+    number: int, reason: str, fix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("millstream.cli.main.cli.main", raising(OSError(number, reason, "/srv/ck/offsets")))
+    monkeypatch.setattr("millstream.cli.main._find_owner", lambda _: None)
+
+    assert run_command(["checkpoint", "list"]) == 4
+
+    message = f"millstream: /srv/ck/offsets cannot be read or written: {reason}\n  fix: {fix}\n"
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EACCES, "Permission denied"), FileNotFoundError(errno.ENOENT, "No such file", "/srv/ck")],
+    ids=["without a file", "of a file that is gone"],
+)
+def test_other_errors_of_the_system_may_be_defects(error: OSError, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream.cli.main.cli.main", raising(error))
+
+    assert run_command(["checkpoint", "list"]) == DEFECT
+
+
+def test_a_user_who_may_not_enter_the_folder_of_a_run_can_check_the_spec_and_is_told_who_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "pipeline.yml"
+    spec.write_text(SPEC)
+    closed = tmp_path / ".millstream"
+    closed.mkdir()
+    stat, is_mine = Path.stat, Path.stat(closed).st_uid
+
+    def refuse(path: Path, **more: Any) -> os.stat_result:
+        if closed in path.parents:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **more)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    monkeypatch.setattr("os.geteuid", lambda: is_mine + 1)
+
+    assert run_command(["check", "--fast", "-f", str(spec)]) == 0
+    assert run_command(["checkpoint", "list", "-f", str(spec)]) == 4
+
+    errors = capsys.readouterr().err
+    owner = pwd.getpwuid(is_mine).pw_name
+    assert "cannot be read or written: Permission denied" in errors
+    assert f"fix: run the command as user '{owner}', or grant this user the permission" in errors
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail

@@ -23,7 +23,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     pipeline = facts.pipeline
     folders = {query: pipeline.checkpoint(query).local for query in pipeline.queries}
     for query, folder in folders.items():
-        if folder is None or Checkpoint(folder).planned() is not None or not folder.parent.is_dir():
+        siblings = [] if folder is None else _list_siblings(folder)
+        if folder is None or not siblings:
             continue
         mode = pipeline.queries[query].output_mode
         sinks = [
@@ -31,7 +32,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             for entry in pipeline.queries[query].to
             if entry.sink.stores_rows and not entry.sink.is_rerun_idempotent(mode)
         ]
-        for sibling in sorted(folder.parent.iterdir()):
+        for sibling in siblings:
             record = _read_used_metadata(sibling) if sibling not in folders.values() else None
             if record is None or record.query in pipeline.queries:
                 continue
@@ -60,6 +61,16 @@ def check(facts: Facts) -> Iterator[Finding]:
                 f"to start from the beginning, delete {old}",
                 query=query,
             )
+
+
+def _list_siblings(folder: Path) -> list[Path]:
+    """Return what is next to the checkpoint of a query that has not run yet."""
+    try:
+        has_run = Checkpoint(folder).planned() is not None
+        return [] if has_run or not folder.parent.is_dir() else sorted(folder.parent.iterdir())
+    except PermissionError:
+        # Checkpoints are closed to other users than that of the run, who may still check the spec.
+        return []
 
 
 def _read_used_metadata(folder: Path) -> QueryMetadata | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Of one process and one machine.
 _LOCKS = ("lock", "jvm.lock")
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 _PARTIAL = ".partial"
 _MOVED = ".moved"
 
@@ -79,12 +80,37 @@ def find_absolute_path(checkpoint: Path) -> Path | None:
 
 
 def copy_files(source: Path, target: Path, *, link: bool = False) -> None:
-    """Copy all files of a checkpoint but its locks. Files that Spark never writes again may be linked instead."""
+    """Copy all files of a checkpoint but its locks. Files that Spark never writes again may be linked instead.
+
+    Raises the first `OSError`.
+    """
+    failures: list[OSError] = []
 
     def ignore(folder: str, names: list[str]) -> list[str]:
         return [name for name in names if Path(folder).name == "_millstream" and name in _LOCKS]
 
-    shutil.copytree(source, target, ignore=ignore, copy_function=os.link if link else shutil.copy2)
+    def copy(file: str, copied: str) -> None:
+        try:
+            _link_or_copy(file, copied) if link else shutil.copy2(file, copied)
+        except OSError as error:
+            failures.append(error)
+            raise
+
+    try:
+        shutil.copytree(source, target, ignore=ignore, copy_function=copy)
+    except shutil.Error as error:
+        # It has a text for each file, and neither a number nor a file name.
+        raise (failures[0] if failures else OSError(error.args[0][0][-1])) from None
+
+
+def _link_or_copy(file: str, copied: str) -> None:
+    """Link a file to another name, or copy it on a file system that does not allow the link."""
+    try:
+        os.link(file, copied)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copy2(file, copied)
 
 
 def _make_parent(target: Path) -> None:
@@ -108,7 +134,7 @@ def _copy_whole(source: Path, target: Path) -> None:
         flush_path(target.parent)
     except OSError as error:
         raise NotReady(
-            f"{target} cannot be written: {error.strerror}", "name a folder that you may write to"
+            f"{target} cannot be written: {error.strerror or error}", "name a folder that you may write to"
         ) from error
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def find_changes(spark: SparkSession | None, loaded: LoadedSpec) -> list[Finding]:
     """Return a warning for each change that a checkpoint of the spec cannot follow, by the rules of `plan`.
 
-    They are warnings because the spec itself is right. Without Spark, changed views are not compared.
+    They are warnings because the spec itself is right. Without Spark, changed views are not compared. Empty if this
+    user may not read the checkpoints.
     """
     from millstream.checkpoint.metadata import QueryMetadata
     from millstream.engine.recovery.restart_check import plan_restart, plan_without_spark, read_base
@@ -26,7 +27,13 @@ def find_changes(spark: SparkSession | None, loaded: LoadedSpec) -> list[Finding
 
     pipeline = loaded.pipeline
     assert pipeline is not None
-    queries = [query for query in pipeline.queries if isinstance(read_base(pipeline, query), QueryMetadata)]
+    try:
+        queries = [
+            query for query in pipeline.queries if isinstance(read_base(pipeline, query), QueryMetadata)
+        ]
+    except PermissionError:
+        # Checkpoints are closed to other users than that of the run, who may still check the spec.
+        return []
     if not queries:
         return []
     if spark is None:

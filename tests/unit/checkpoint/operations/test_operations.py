@@ -20,10 +20,10 @@ from millstream.checkpoint.operations.rewind import rewind_checkpoint
 from millstream.checkpoint.operations.summary import summarize_checkpoint
 from millstream.checkpoint.operations.transfer import copy_checkpoint, move_checkpoint
 from millstream.checkpoint.replacement import list_backups
-from millstream.diagnostics.failure import CheckpointError, InvalidInput
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 HOLD = """
 import sys, time
@@ -188,6 +188,49 @@ def test_a_rewound_checkpoint_continues_after_the_batch_and_keeps_what_it_was(fo
     assert not (folder / "offsets" / ".3.crc").exists()
     assert content(backup) == before
     assert list_backups(folder) == [backup]
+
+
+def test_a_rewind_copies_the_files_of_a_file_system_that_cannot_link_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(file: str, _: str) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted", file)
+
+    monkeypatch.setattr(os, "link", link)
+    before = content(folder)
+
+    backup = rewind_checkpoint(folder, 2)
+
+    assert Checkpoint(folder).planned() == 2
+    assert content(backup) == before
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda folder: rewind_checkpoint(folder, 2),
+        lambda folder: copy_checkpoint(folder, folder.parent / "copy"),
+    ],
+    ids=["rewind", "copy"],
+)
+def test_a_full_disk_is_the_error_of_one_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, operation: Callable[[Path], object]
+) -> None:
+    def fail(file: str, _: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", file)
+
+    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(shutil, "copy2", fail)
+    before = content(folder)
+
+    with pytest.raises((OSError, NotReady)) as failed:
+        operation(folder)
+
+    error = failed.value if isinstance(failed.value, OSError) else failed.value.__cause__
+    assert isinstance(error, OSError)
+    assert (error.errno, str(error.filename).startswith(str(folder))) == (errno.ENOSPC, True)
+    assert "None" not in str(failed.value)
+    assert content(folder) == before
 
 
 def test_a_rewind_finds_a_name_for_the_checkpoint_as_it_was_after_an_older_one_was_deleted(
