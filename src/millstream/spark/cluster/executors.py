@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import pwd
 import re
 import socket
 import sys
@@ -57,6 +58,7 @@ class _Surroundings:
     unseen: tuple[str, ...]
     readonly: tuple[str, ...]
     clock: float = 0.0
+    user: str = ""
 
 
 def examine_executors(context: SparkContext, packages: Sequence[str], folders: Sequence[Path]) -> list[Lack]:
@@ -110,18 +112,23 @@ def _await_executor(context: SparkContext) -> None:
 
 def _look(_: object, packages: Sequence[str], markers: Mapping[str, str]) -> Iterator[_Surroundings]:
     """Look around, in a task."""
-    unseen = tuple(folder for folder, file in markers.items() if not Path(file).exists())
-    readonly = tuple(
-        folder
-        for folder, file in markers.items()
-        if folder not in unseen and not os.access(Path(file).parent, os.W_OK)
-    )
+    unseen, readonly = [], []
+    for folder, file in markers.items():
+        try:
+            if not Path(file).exists():
+                unseen.append(folder)
+            elif not os.access(Path(file).parent, os.W_OK):
+                readonly.append(folder)
+        except OSError:
+            # A folder that is closed to the user of the worker.
+            readonly.append(folder)
     yield _Surroundings(
         socket.gethostname(),
         tuple((name, _version(name)) for name in packages),
-        unseen,
-        readonly,
+        tuple(unseen),
+        tuple(readonly),
         time.time(),
+        _find_user(),
     )
 
 
@@ -144,8 +151,9 @@ def _lacks(surroundings: _Surroundings, own: Mapping[str, str | None]) -> Iterat
         )
     for folder in surroundings.readonly:
         yield Lack(
-            f"the executor on {surroundings.host} may not write {folder}",
-            "let the account of the workers write it, or run them as this one",
+            f"the executor on {surroundings.host}, which runs as user '{surroundings.user}', may not write {folder}",
+            f"run the workers as user '{_find_user()}', since a run closes its checkpoints to other users, and mount "
+            "the folder so that this user may write it there",
         )
 
 
@@ -182,6 +190,14 @@ def _put_marker(folder: Path) -> Iterator[Path]:
         yield Path(name)
     finally:
         Path(name).unlink(missing_ok=True)
+
+
+def _find_user() -> str:
+    """Return the name of the user of this process, or its number."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def _version(package: str) -> str | None:

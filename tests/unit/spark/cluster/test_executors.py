@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+from pathlib import Path
 
 import pytest
 
@@ -10,14 +11,12 @@ from millstream.spark.cluster import executors
 from millstream.spark.cluster.executors import (
     _clock_lacks,
     _explain,
+    _find_user,
     _lacks,
     _look,
     _put_marker,
     _Surroundings,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_folder_is_seen_by_the_file_that_the_driver_has_put_into_it(tmp_path: Path) -> None:
@@ -35,19 +34,36 @@ def test_a_folder_that_does_not_exist_yet_is_looked_for_in_the_nearest_one_above
         assert marker.parent == tmp_path
 
 
+def test_a_folder_that_is_closed_to_the_user_of_the_worker_is_one_that_it_may_not_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+
+    (report,) = _look(None, (), {"closed": str(tmp_path / "marker")})
+
+    assert (report.unseen, report.readonly, report.user) == ((), ("closed",), _find_user())
+
+
 def test_missing_packages_other_versions_and_folders_are_one_sentence_each() -> None:
     report = _Surroundings(
-        "worker-2", (("pandas", None), ("pyarrow", "17.0"), ("pgpq", "1")), ("/a",), ("/b",)
+        "worker-2", (("pandas", None), ("pyarrow", "17.0"), ("pgpq", "1")), ("/a",), ("/b",), user="spark"
     )
 
-    sentences = [lack.what for lack in _lacks(report, {"pandas": "2.3", "pyarrow": "18.0", "pgpq": "1"})]
+    lacks = list(_lacks(report, {"pandas": "2.3", "pyarrow": "18.0", "pgpq": "1"}))
+    sentences = [lack.what for lack in lacks]
 
     assert sentences == [
         "the Python of the executor on worker-2 has no package pandas",
         "the executor on worker-2 has pyarrow 17.0, and this machine 18.0",
         "the executor on worker-2 does not see /a of this machine",
-        "the executor on worker-2 may not write /b",
+        "the executor on worker-2, which runs as user 'spark', may not write /b",
     ]
+    assert lacks[-1].fix.startswith(
+        f"run the workers as user '{_find_user()}', since a run closes its checkpoints"
+    )
 
 
 def test_a_clock_is_wrong_if_it_is_outside_the_time_in_which_all_tasks_ran() -> None:
