@@ -66,6 +66,30 @@ def sales():
     return spark.readStream.table("orders").select("id", "kind", "amount")
 """
 )
+SALES_ONLY = SOURCES.replace("from pyspark import pipelines as dp", "import dlt as dp") + (
+    """
+@dp.view
+@dp.expect_or_drop("is a sale", "kind = 'sale'")
+def sold():
+    return spark.readStream.table("orders").select("id", "kind")
+
+@dp.table
+def of_view():
+    return spark.readStream.table("sold")
+
+dp.create_streaming_table("of_setting", expect_all_or_drop={"is a sale": "kind = 'sale'"})
+
+@dp.append_flow(target="of_setting")
+def added():
+    return spark.readStream.table("orders").select("id", "kind")
+"""
+)
+SALES_ONLY_SQL = """
+CREATE OR REFRESH STREAMING TABLE of_constraint (
+  CONSTRAINT `is a sale` EXPECT (kind = 'sale') ON VIOLATION DROP ROW,
+  CONSTRAINT `has an amount` EXPECT (amount IS NOT NULL)
+) AS SELECT id, kind, amount FROM STREAM(orders);
+"""
 SQL = """
 CREATE STREAMING TABLE kinds AS SELECT id, upper(kind) AS kind FROM STREAM orders;
 CREATE MATERIALIZED VIEW counts AS SELECT kind, count(*) AS n FROM kinds GROUP BY kind;
@@ -105,8 +129,12 @@ def prove(
     *,
     generated: bool = False,
 ) -> list[QueryVerdict]:
-    """The verdicts on a project over `ORDERS`, after a text of its spec or code was left out."""
+    """The verdicts on a project over `ORDERS`, after a text of its spec or code was left out.
+
+    Code with `dlt` is that of Databricks, without a spec of Spark.
+    """
     spec, project, orders = write(folder, python, sql), folder / "project", folder / "orders"
+    spec = spec.parent / "flows" if "import dlt" in python and sql else spec
     project.mkdir()
     for name, content in migrate_project(spark, spec).files.items():
         (project / name).write_text(content.replace(change, "") if change else content)
@@ -137,6 +165,16 @@ def test_a_project_gives_the_tables_of_the_flows(
     ], [str(verdict) for verdict in verdicts]
     assert all(verdict.line and verdict.rows for verdict in verdicts)
     assert {path.name for path in tmp_path.iterdir()} == {"flows", "project", "spark-pipeline.yml"}
+
+
+def test_expectations_of_a_view_a_setting_and_a_statement_drop_the_rows_that_they_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    verdicts = prove(spark, tmp_path, SALES_ONLY, SALES_ONLY_SQL)
+
+    assert [(verdict.query, str(verdict.outcome), verdict.rows) for verdict in verdicts] == [
+        (table, "same", 3) for table in ("of_view", "of_setting", "of_constraint")
+    ], [str(verdict) for verdict in verdicts]
 
 
 def test_a_project_that_was_changed_differs_in_that_table_and_those_that_read_it(

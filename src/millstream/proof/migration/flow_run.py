@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Window, functions
 
-from millstream.checking.scripts.declarative.expectations import EXPECTATIONS
+from millstream.checking.scripts.declarative.expectations import apply_expectations
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.proof.migration.script_execution import first_line
@@ -59,11 +59,13 @@ class FlowRun:
         for position, flow in enumerate(each for each in graph.flows if graph.target_key(each) == key):
             graph.make(flow)
             try:
-                self._run(flow, session, key, number, f"checkpoint-{self.execution.runs}-{number}-{position}")
+                self._run(graph, flow, session, number, f"checkpoint-{self.execution.runs}-{number}-{position}")
             except PySparkException as error:
                 self.execution.failures[number] = first_line(error)
 
-    def _run(self, flow: DeclaredFlow, session: SparkSession, key: str, number: int, checkpoint: str) -> None:
+    def _run(
+        self, graph: FlowGraph, flow: DeclaredFlow, session: SparkSession, number: int, checkpoint: str
+    ) -> None:
         skipped = self.execution.skipped.setdefault(number, [])
         if flow.error is not None or flow.frame is None:
             self.execution.failures[number] = first_line(flow.error or ValueError("its query was not built"))
@@ -74,11 +76,15 @@ class FlowRun:
         if flow.changes and str(flow.changes.get("stored_as_scd_type") or 1) != _ONE_ROW_A_KEY:
             skipped.append("an AUTO CDC flow that keeps the history of each key")
             return
-        tables = self.execution.tables
-        frame, place, owner = keep_expected(flow), key, number
+        tables, key = self.execution.tables, graph.target_key(flow)
+        dataset, frame = graph.datasets[key], flow.frame
         if flow.changes:
             # The flow's own frame lacks the columns that it orders by and leaves out.
-            frame, place, owner = session.readStream.table(flow.changes["source"]), f"changes of {key}", 0
+            source = session.readStream.table(flow.changes["source"])
+            frame, place, owner = apply_expectations(source, dataset.expectations), f"changes of {key}", 0
+        else:
+            frame, place, owner = graph.written_rows(flow, dataset), key, number
+        assert isinstance(frame, DataFrame)
         if not frame.isStreaming:
             tables.write(frame, place, "", "overwrite", owner)
             return
@@ -104,13 +110,3 @@ def find_newest(changes: DataFrame, settings: Mapping[str, Any]) -> DataFrame:
         newest = newest.where(~functions.coalesce(is_deleted, functions.lit(False)))  # noqa: FBT003 - a literal
     columns, other_columns = settings.get("column_list"), settings.get("except_column_list")
     return newest.select(*columns) if columns else newest.drop(*other_columns or ())
-
-
-def keep_expected(flow: DeclaredFlow) -> DataFrame:
-    """Return the rows that the expectations of a flow let through."""
-    frame = flow.frame
-    assert isinstance(frame, DataFrame)
-    for _label, condition, decorator in getattr(flow.make, EXPECTATIONS, ()):
-        if decorator.endswith("_drop"):
-            frame = frame.where(condition)
-    return frame

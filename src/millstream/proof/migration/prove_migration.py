@@ -19,7 +19,7 @@ from millstream.checking.scripts.migration.flow_migration import FlowMigration
 from millstream.checking.scripts.migration.migrate import record_migration
 from millstream.checking.scripts.runner import run_script
 from millstream.pipeline.spec_file import load_spec
-from millstream.proof.migration.flow_run import FlowRun, keep_expected
+from millstream.proof.migration.flow_run import FlowRun
 from millstream.proof.migration.input_files import write_input
 from millstream.proof.migration.project_run import ProjectRun
 from millstream.proof.migration.script_execution import ProofExecution
@@ -111,7 +111,7 @@ def prove_flows(
         return [_not_compared(table, f"the spec cannot be read: {reason}") for table in written]
     moved = FlowMigration(spark, recorded, spec).write()
     with _proof_folder() as folder:
-        frames = [keep_expected(flow) for flow in recorded.graph.flows if isinstance(flow.frame, DataFrame)]
+        frames = [frame for frame in recorded.graph.list_written() if isinstance(frame, DataFrame)]
         inputs = _write_input(spark, recorded.recording, frames, folder, samples)
         # A check reads a table of the project as an empty source of that name.
         sources = recorded.recording.sources

@@ -183,6 +183,44 @@ def test_expectations_and_auto_loader_of_databricks_are_moved(spark: SparkSessio
     assert any("Auto Loader became a source of files" in note for note in project.differences)
 
 
+FLOWS = """
+import dlt
+
+dlt.create_streaming_table(
+    "bronze",
+    expect_all_or_drop={"id > 0": "id > 0", "id < 0": "id < 0"},
+    expect_all={"has a kind": "kind IS NOT NULL"},
+)
+
+
+@dlt.view
+def raw():
+    return spark.readStream.schema("id INT, kind STRING").json("/landing")
+"""
+FLOW = """
+
+@dlt.append_flow(target="bronze")
+def flow_NUMBER():
+    return dlt.read_stream("raw")
+"""
+
+
+@pytest.mark.parametrize("flows", [1, 2])
+def test_expectations_in_the_settings_of_a_table_belong_to_the_view_of_its_flows(
+    spark: SparkSession, tmp_path: Path, flows: int
+) -> None:
+    text = FLOWS + "".join(FLOW.replace("NUMBER", str(number)) for number in range(flows))
+
+    migrate(spark, tmp_path, {"a.py": text})
+
+    expected = checked(spark, tmp_path).views["bronze"].expect
+    assert {name: (entry.that, str(entry.otherwise)) for name, entry in expected.items()} == {
+        "id_0": ("id > 0", "drop"),
+        "id_0_2": ("id < 0", "drop"),
+        "has_a_kind": ("kind IS NOT NULL", "warn"),
+    }
+
+
 RATES = """
 from pyspark import pipelines as dp
 from pyspark.sql import SparkSession

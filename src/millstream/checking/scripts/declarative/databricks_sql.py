@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from millstream.checking.scripts.declarative.expectations import (
     EXPECTATION,
     VIOLATION,
-    list_refusing_clauses,
+    list_expectation_clauses,
 )
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.sql_commands import DATABRICKS_READERS
@@ -18,6 +18,8 @@ from millstream.checking.scripts.sql_text import find_closing_bracket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from millstream.checking.scripts.declarative.expectations import DeclaredExpectation
 
 # What begins a statement: a dataset of Databricks, whose words Spark does not have.
 _HEAD = re.compile(
@@ -62,8 +64,7 @@ class SparkStatement:
     """True for a live table that is no streaming table: a materialized view."""
     is_changed: bool = False
     """True if it has words of Databricks."""
-    refusing: tuple[str, ...] = ()
-    """The conditions of its expectations that drop rows, or fail."""
+    expectations: tuple[DeclaredExpectation, ...] = ()
 
 
 def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS) -> SparkStatement:
@@ -72,14 +73,17 @@ def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS)
     `settings` are those of the pipeline, which a statement names as `${…}`. One that is not known gets a stand-in.
     """
     text, is_live_table = statement, False
-    refusing: tuple[str, ...] = ()
+    expectations: tuple[DeclaredExpectation, ...] = ()
     if head := _HEAD.match(statement):
         text = _INCREMENTAL.sub("STREAMING  ", text, count=1)
         is_live_view = (head["kind"] or "").upper() == "VIEW"
         is_live_table = head["live"] is not None and not head["streaming"] and not is_live_view
         for part in ("replace", "live", "streaming" if is_live_view else "private"):
             text = _blank(text, *head.span(part))
-        refusing = tuple(list_refusing_clauses(text))
+        expectations = tuple(
+            replace(expectation, condition=_with_settings(expectation.condition, settings))
+            for expectation in list_expectation_clauses(text)
+        )
         text = _without_expectations(text)
         query = _QUERY.search(text)
         stop = query.start() if query is not None else len(text)
@@ -90,8 +94,11 @@ def in_words_of_spark(statement: str, settings: Mapping[str, str] = NO_SETTINGS)
     text = _STREAM_OF_FUNCTION.sub("      ", text)
     text = _CHANGES.sub(r"AUTO \1CDC    ", text)
     is_changed = text != statement
-    text = _SETTING.sub(lambda setting: settings.get(setting[1], MARK), text)
-    return SparkStatement(text, is_live_table, is_changed, refusing)
+    return SparkStatement(_with_settings(text, settings), is_live_table, is_changed, expectations)
+
+
+def _with_settings(text: str, settings: Mapping[str, str]) -> str:
+    return _SETTING.sub(lambda setting: settings.get(setting[1], MARK), text)
 
 
 def as_schema_of_spark(schema: str) -> str:

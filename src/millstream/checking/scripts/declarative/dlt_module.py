@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from millstream.checking.scripts.declarative.expectations import (
     DECORATORS,
     EXPECTATIONS,
-    list_refusing_settings,
+    list_expectation_settings,
 )
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, DeclaredDataset, DeclaredFlow
 from millstream.checking.scripts.interception import call_sites
@@ -105,8 +105,8 @@ def _with_known_settings(graph: FlowGraph, original: Any, *args: Any, **settings
     own = {key: value for key, value in settings.items() if key in known}
     graph.is_for_databricks |= len(own) < len(settings)
     result = original(*args, **own)
-    if refusing := list_refusing_settings(settings):
-        graph.expect(str(settings.get("name") or args[0]), refusing)
+    if expectations := list_expectation_settings(settings):
+        graph.expect(str(settings.get("name") or next(iter(args), "")), expectations)
     return result
 
 
@@ -169,7 +169,7 @@ def _streaming_table(graph: FlowGraph) -> Callable[..., None]:
     def create(name: str, *_args: Any, schema: Any = None, **settings: Any) -> None:
         span = call_sites.current_span()
         graph.declare(DeclaredDataset(name, DatasetKind.STREAMING_TABLE, span, schema))
-        graph.expect(name, list_refusing_settings(settings))
+        graph.expect(name, list_expectation_settings(settings))
 
     return create
 

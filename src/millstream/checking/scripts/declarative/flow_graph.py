@@ -13,7 +13,11 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.checking.scripts.declarative.databricks_sql import as_schema_of_spark
-from millstream.checking.scripts.declarative.expectations import keep_expected, list_refusing
+from millstream.checking.scripts.declarative.expectations import (
+    apply_expectations,
+    keep_expected,
+    list_expectations,
+)
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
@@ -21,12 +25,13 @@ from millstream.checking.scripts.interception.recording import Doubt, is_same_ta
 from millstream.diagnostics.spec_codes import build_finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pyspark.pipelines.flow import AutoCdcFlow, Flow
     from pyspark.pipelines.output import Output
 
+    from millstream.checking.scripts.declarative.expectations import DeclaredExpectation
     from millstream.checking.scripts.declarative.project_spec import Project
     from millstream.checking.scripts.interception.readers import ReaderPatch
     from millstream.diagnostics.finding import Finding, Span
@@ -59,8 +64,8 @@ class DeclaredDataset:
     options: dict[str, str] = field(default_factory=dict)
     is_unreadable: bool = False
     """True if Spark cannot parse its statement, of which only the name is known."""
-    refusing: list[str] = field(default_factory=list)
-    """The conditions of its expectations that drop rows, or fail."""
+    expectations: list[DeclaredExpectation] = field(default_factory=list)
+    """Those of its own statement; the functions of its flows may have others."""
 
 
 @dataclass
@@ -202,15 +207,25 @@ class FlowGraph(GraphElementRegistry):
             return
         self.datasets[key] = dataset
 
-    def expect(self, name: str, conditions: Iterable[str]) -> None:
-        """Add conditions to a dataset. Rows that do not meet them are dropped, or fail the pipeline."""
+    def expect(self, name: str, expectations: Iterable[DeclaredExpectation]) -> None:
+        """Add expectations to a dataset."""
         if (dataset := self.datasets.get(self.key(name))) is not None:
-            dataset.refusing += conditions
+            dataset.expectations += expectations
 
     def written_rows(self, flow: DeclaredFlow, dataset: DeclaredDataset) -> DataFrame | Unknown:
         """Return the frame of a flow without the rows that expectations keep from its dataset."""
         assert flow.frame is not None
-        return keep_expected(flow.frame, (*list_refusing(flow.make), *dataset.refusing))
+        expectations = (*list_expectations(flow.make), *dataset.expectations)
+        if self.read_written is not None and isinstance(flow.frame, DataFrame):
+            return apply_expectations(flow.frame, expectations)
+        return keep_expected(flow.frame, expectations)
+
+    def list_written(self) -> Iterator[DataFrame | Unknown]:
+        """Yield the frame of each flow that could be built, without the rows that expectations refuse."""
+        for flow in self.flows:
+            dataset = self.datasets.get(self.target_key(flow))
+            if flow.frame is not None and dataset is not None:
+                yield self.written_rows(flow, dataset)
 
     def key(self, name: str) -> str:
         """Return a dataset's name in lower case, without the pipeline's default catalog and database.
@@ -262,7 +277,7 @@ class FlowGraph(GraphElementRegistry):
         built = next((flow for flow in flows if flow.frame is not None), None)
         frame = built.frame if built is not None else None
         if dataset.kind is DatasetKind.TEMPORARY_VIEW and built is not None:
-            return frame if self.read_written is not None else self.written_rows(built, dataset)
+            return self.written_rows(built, dataset)
         if isinstance(frame, Unknown) and dataset.schema is None:
             return self.reading.unknown_table(
                 session, dataset.name, frame.doubt, streaming=streaming, written=frame

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from millstream.checking.scripts.declarative.expectations import DeclaredExpectation
     from millstream.checking.scripts.declarative.flow_graph import FlowGraph
     from millstream.checking.scripts.interception.sql_commands import Statements
     from millstream.diagnostics.finding import Span
@@ -74,8 +75,7 @@ class Statement:
     """The offset of its first character in the file's text."""
     is_live_table: bool = False
     """True for a live table of Databricks, which Spark calls a materialized view."""
-    refusing: tuple[str, ...] = ()
-    """The conditions of its expectations that drop rows, or fail."""
+    expectations: tuple[DeclaredExpectation, ...] = ()
 
 
 def split_statements(text: str) -> Iterator[Statement]:
@@ -120,7 +120,7 @@ class SqlFile:
                 original,
                 text=spark_statement.text,
                 is_live_table=spark_statement.is_live_table,
-                refusing=spark_statement.refusing,
+                expectations=spark_statement.expectations,
             )
             head = lines.span(file, statement.start, statement.start + len(original.text.partition("\n")[0]))
             self.statements.texts[statement.text] = call_sites.SqlText(head, original.text)
@@ -158,21 +158,21 @@ class SqlFile:
         self.graph.declare(dataset)
 
     def _declare(self, plan: Any, statement: Statement, head: Span) -> None:
-        kind, refusing = str(plan.getClass().getSimpleName()), list(statement.refusing)
+        kind, expectations = str(plan.getClass().getSimpleName()), list(statement.expectations)
         match kind:
             case "CreateStreamingTableAsSelect" | "CreateStreamingTable":
-                self._dataset(DatasetKind.STREAMING_TABLE, plan, head, refusing)
+                self._dataset(DatasetKind.STREAMING_TABLE, plan, head, expectations)
             case "CreateMaterializedViewAsSelect":
-                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head, refusing)
+                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head, expectations)
             case "CreateTableAsSelect" if statement.is_live_table:
-                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head, refusing)
+                self._dataset(DatasetKind.MATERIALIZED_VIEW, plan, head, expectations)
             case "CreateViewCommand" | "CreateView":
                 name = (
                     str(plan.name().unquotedString())
                     if kind == "CreateViewCommand"
                     else _full_name(plan.child())
                 )
-                view = DeclaredDataset(name, DatasetKind.TEMPORARY_VIEW, head, refusing=refusing)
+                view = DeclaredDataset(name, DatasetKind.TEMPORARY_VIEW, head, expectations=expectations)
                 self.graph.declare(view)
                 inner = plan.plan() if kind == "CreateViewCommand" else plan.query()
                 self.graph.flows.append(
@@ -200,11 +200,11 @@ class SqlFile:
                 DeclaredFlow(name, name, self._query(plan.query(), statement), head, statement.text)
             )
 
-    def _dataset(self, kind: DatasetKind, plan: Any, head: Span, refusing: list[str]) -> None:
+    def _dataset(self, kind: DatasetKind, plan: Any, head: Span, expectations: list[DeclaredExpectation]) -> None:
         provider = plan.tableSpec().provider()
         format_ = str(provider.get()) if provider.isDefined() else ""
         name, columns = _full_name(plan.name()), _columns(plan)
-        self.graph.declare(DeclaredDataset(name, kind, head, columns, format=format_, refusing=refusing))
+        self.graph.declare(DeclaredDataset(name, kind, head, columns, format=format_, expectations=expectations))
 
     def _query(self, plan: Any, statement: Statement) -> Callable[[], Any]:
         """Return a function that builds the frame of a statement's query."""

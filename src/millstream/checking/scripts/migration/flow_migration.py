@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
 from millstream.checking.scripts.declarative.check import record_project
-from millstream.checking.scripts.declarative.expectations import EXPECTATIONS
+from millstream.checking.scripts.declarative.expectations import list_expectations
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind
 from millstream.checking.scripts.execution.retries import NOTHING_GIVEN
 from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.interception import call_sites
+from millstream.checking.scripts.interception.absent import has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.migration.code_slice import CodeSlice, NotMovable, ScriptCode
 from millstream.checking.scripts.migration.flow_sql import extract_query
@@ -30,18 +31,18 @@ from millstream.connectors.api.ddl import quote_name
 from millstream.spark import internals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from millstream.checking.scripts.declarative.check import RecordedProject
+    from millstream.checking.scripts.declarative.expectations import DeclaredExpectation
     from millstream.checking.scripts.declarative.flow_graph import DeclaredDataset, DeclaredFlow
 
 _CDC_SETTINGS = ("keys", "sequence_by", "apply_as_deletes", "except_column_list", "stored_as_scd_type")
 # An expression of PySpark's operators, before Spark has resolved them: `=`(op, 'd').
 _COMPARISON = re.compile(r"^`(=|<|>|<=|>=|<=>)`\((\w+), ([^(),]+)\)$")
 _OPERATOR = re.compile(r"`\W+`\(")
-_OTHERWISE = {"_drop": "drop", "_fail": "fail"}
 
 
 def migrate_project(
@@ -60,7 +61,7 @@ class ViewParts:
     """The sources and views that it reads."""
     sql: str = ""
     code: CodeSlice | None = None
-    expectations: Mapping[str, Any] = field(default_factory=dict)
+    expectations: Sequence[DeclaredExpectation] = ()
 
 
 class FlowMigration:
@@ -152,18 +153,23 @@ class FlowMigration:
         if changes:
             if len(flows) > 1:
                 raise NotMovable("an AUTO CDC flow and another flow write it")
-            return self._write_changes(key, changes[0]), "append"
+            return self._write_changes(key, changes[0], dataset), "append"
         name = self.views[key]
+        for expectation in dataset.expectations:
+            if has_mark(expectation.condition):
+                raise NotMovable(f"its expectation '{expectation.label}' has a setting that is not known")
         for flow in flows:
             self._refuse(flow, dataset)
         parts = [self._build_view(flow, self._view_name(flow, flows, name)) for flow in flows]
         is_stream = any(read in self.streams for part in parts for read in part.reads)
         if not is_stream and dataset.kind is not DatasetKind.TEMPORARY_VIEW:
             raise NotMovable("it reads no stream, and a query of the project is a stream")
+        if len(parts) == 1:
+            parts = [replace(parts[0], expectations=(*parts[0].expectations, *dataset.expectations))]
         for part in parts:
             self._write_view(part)
         if len(parts) > 1:
-            self._write_union(flows, [part.name for part in parts], name)
+            self._write_union(flows, [part.name for part in parts], name, dataset.expectations)
         self.streams |= {name} if is_stream else set()
         streaming = _is_streaming(flows[0])
         if dataset.kind is DatasetKind.TEMPORARY_VIEW:
@@ -228,7 +234,7 @@ class FlowMigration:
         with open_parts(Path(file)) as parts:
             texts = [part.text for part in parts]
         code = ScriptCode(texts, lines, read).extract_function(function.__name__, name)
-        return ViewParts(name, tuple(code.sources), code=code, expectations=_expectations(function))
+        return ViewParts(name, tuple(code.sources), code=code, expectations=list_expectations(function))
 
     def _write_view(self, parts: ViewParts) -> None:
         """Write a view, and the sources that it reads."""
@@ -236,7 +242,7 @@ class FlowMigration:
             if spec_name in parts.reads:
                 self._write_source(name)
         if parts.code is None:
-            self.files.views[parts.name] = parts.sql
+            self._write_sql(parts.name, parts.sql, parts.expectations)
             return
         self.files.imports |= dict.fromkeys(parts.code.imports)
         self.files.definitions |= dict.fromkeys(parts.code.definitions)
@@ -244,23 +250,46 @@ class FlowMigration:
         if parts.expectations:
             self.files.views[parts.name] = {
                 "python": f"transforms:{parts.name}",
-                "expect": dict(parts.expectations),
+                "expect": self._expect(parts.name, parts.expectations),
             }
-            self.project.differences.append(
-                f"view '{parts.name}': a row whose condition is NULL breaks an expectation too"
-            )
 
-    def _write_union(self, flows: list[DeclaredFlow], parts: list[str], name: str) -> None:
+    def _write_sql(self, name: str, sql: str, expectations: Sequence[DeclaredExpectation]) -> None:
+        self.files.views[name] = (
+            {"sql": sql, "expect": self._expect(name, expectations)} if expectations else sql
+        )
+
+    def _expect(self, view: str, expectations: Sequence[DeclaredExpectation]) -> dict[str, Any]:
+        """Return expectations as a view has them. Labels that become the same name are numbered."""
+        self.project.differences.append(
+            f"view '{view}': a row whose condition is NULL breaks an expectation too"
+        )
+        result: dict[str, Any] = {}
+        for expectation in expectations:
+            label = name = make_identifier(expectation.label)
+            number = 1
+            while name in result:
+                number += 1
+                name = f"{label}_{number}"
+            result[name] = {"that": expectation.condition, "otherwise": str(expectation.otherwise)}
+        return result
+
+    def _write_union(
+        self,
+        flows: list[DeclaredFlow],
+        parts: list[str],
+        name: str,
+        expectations: Sequence[DeclaredExpectation],
+    ) -> None:
         """Write one view of the views of several flows into a table."""
         assert flows[0].frame is not None
         columns = ", ".join(quote_name(column) for column in flows[0].frame.columns)
         selects = [f"SELECT {columns} FROM {part}\n" for part in parts]  # noqa: S608 - a view of the project
-        self.files.views[name] = "UNION ALL\n".join(selects)
+        self._write_sql(name, "UNION ALL\n".join(selects), expectations)
         self.project.differences.append(
             f"the {len(flows)} flows into '{name}' are one query with one checkpoint: a UNION ALL of their views"
         )
 
-    def _write_changes(self, key: str, flow: DeclaredFlow) -> dict[str, Any]:
+    def _write_changes(self, key: str, flow: DeclaredFlow, dataset: DeclaredDataset) -> dict[str, Any]:
         """Write the view of an AUTO CDC flow, and return its sink."""
         settings = flow.changes
         if not settings:
@@ -275,7 +304,8 @@ class FlowMigration:
         plain = {name: _plain(self.spark, settings[name]) for name in _CDC_SETTINGS if name in settings}
         cdc = {name: value for name, value in plain.items() if value not in (None, [])}
         name = self.views[key]
-        self.files.views[name] = f"SELECT * FROM {source}\n"  # noqa: S608 - a view of the project
+        sql = f"SELECT * FROM {source}\n"  # noqa: S608 - a view of the project
+        self._write_sql(name, sql, dataset.expectations)
         self.project.differences.append(
             f"AUTO CDC into '{flow.target}' is the Delta table lake/{name} with cdc: deletions are stored next to it"
         )
@@ -337,15 +367,6 @@ def _batch_mode(flow: DeclaredFlow) -> str:
     assert flow.frame is not None
     plan = str(internals.analyzed_plan(flow.frame).toString())  # type: ignore[arg-type]
     return "complete" if re.search(r"\b(?:Aggregate|Distinct|Deduplicate)\b", plan) else "append"
-
-
-def _expectations(function: Any) -> dict[str, Any]:
-    """Return the expectations of a function of `dlt` as a view has them."""
-    result: dict[str, Any] = {}
-    for label, condition, decorator in getattr(function, EXPECTATIONS, ()):
-        otherwise = next((word for end, word in _OTHERWISE.items() if decorator.endswith(end)), "warn")
-        result[make_identifier(label)] = {"that": condition, "otherwise": otherwise}
-    return result
 
 
 def _plain(spark: SparkSession, value: Any) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from millstream.checking.scripts.declarative.databricks_sql import in_words_of_spark
+from millstream.checking.scripts.declarative.expectations import DeclaredExpectation
 from millstream.checking.scripts.interception.absent import MARK
+from millstream.spec.expectation import Otherwise
 
 SAME = "CREATE STREAMING TABLE t AS SELECT 1 AS a"
 
@@ -80,6 +82,20 @@ def test_a_live_table_that_is_no_stream_is_a_view_that_spark_stores(
     statement: str, *, is_live_table: bool
 ) -> None:
     assert in_words_of_spark(statement).is_live_table == is_live_table
+
+
+def test_the_expectations_of_a_statement_have_their_labels_conditions_and_actions() -> None:
+    found = in_words_of_spark(
+        "CREATE STREAMING TABLE t (CONSTRAINT `is (1)` EXPECT (a IN (1)) ON VIOLATION DROP ROW,"
+        " CONSTRAINT b EXPECT (b > ${least}) on violation fail update, CONSTRAINT c EXPECT (c)) AS SELECT 1",
+        {"least": "5"},
+    )
+
+    assert found.expectations == (
+        DeclaredExpectation("is (1)", "a IN (1)", Otherwise.DROP),
+        DeclaredExpectation("b", "b > 5", Otherwise.FAIL),
+        DeclaredExpectation("c", "c", Otherwise.WARN),
+    )
 
 
 def test_a_setting_of_the_pipeline_has_its_value_or_a_stand_in() -> None:
