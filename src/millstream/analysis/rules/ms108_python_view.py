@@ -1,4 +1,4 @@
-"""The file or function of a Python view, or of a sink that calls Python, does not exist."""
+"""The file or function of a Python view, or of a sink that calls Python, does not exist, or needs a missing name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from millstream.analysis.python.undefined_names import list_undefined_names
 from millstream.analysis.rule_context import Code, Facts
 from millstream.pipeline.functions import list_functions
 
@@ -38,7 +39,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             )
     for query, number, entry in facts.sinks():
         for field, reference in entry.sink.functions().items():
-            if mistake := _find_problem(reference, folder, "deliveries", classes=True):
+            # Spark calls the function of a view when it is built, and that of a sink in the first batch.
+            mistake = _find_problem(reference, folder, "deliveries", classes=True) or _find_missing_name(
+                reference, folder
+            )
+            if mistake:
                 span = facts.places.value("queries", query, "to", number, "sink", field)
                 message = f"{entry.sink.kind} of query '{query}': {mistake.message}"
                 yield CODE.error(message, span, why=mistake.why, fix=mistake.fix, query=query)
@@ -77,6 +82,19 @@ def _find_problem(reference: str, folder: Path, example: str, *, classes: bool =
     fix = f"write '{module}:{matches[0]}'" if matches else "" if why else f"define 'def {function}(…)' in it"
     message = why or f"has no function '{function}'"
     return _Problem(f"{relative_path} {message}", fix=fix)
+
+
+def _find_missing_name(reference: str, folder: Path) -> _Problem | None:
+    """Return the first name that a function needs and its file does not define."""
+    module, _, function = reference.partition(":")
+    path = module.replace(".", "/") + ".py"
+    for undefined in list_undefined_names((folder / path).read_text(encoding="utf-8"), function):
+        return _Problem(
+            f"{path} does not define '{undefined.name}', which '{function}' needs (line {undefined.line})",
+            "the first batch raises a NameError, which ends the query",
+            f"define or import '{undefined.name}' in {path}",
+        )
+    return None
 
 
 def _list_classes(text: str) -> list[str]:

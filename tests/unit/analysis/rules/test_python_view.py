@@ -1,8 +1,10 @@
-"""A file of functions that is not Python."""
+"""A file of functions that is not Python, or lacks a name that a function needs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import pytest
 
 from millstream.analysis.rule_context import Facts
 from millstream.analysis.rules import ms108_python_view
@@ -28,3 +30,28 @@ def test_a_file_that_is_not_python_is_told_with_its_line(tmp_path: Path) -> None
 
     assert "deliveries.py is not valid Python: " in finding.message
     assert finding.message.endswith("(line 2)")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "def send(frame, batch_id):\n    log.info(batch_id)\n",
+            "deliveries.py does not define 'log', which 'send' needs (line 2)",
+        ),
+        (
+            "def send(frame, batch_id):\n    add(frame)\ndef add(frame):\n    frame.write.save(target)\n",
+            "deliveries.py does not define 'target', which 'send' needs (line 4)",
+        ),
+    ],
+)
+def test_a_name_that_the_function_of_a_sink_needs_must_be_defined(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "deliveries.py").write_text(text)
+    loaded = load_text("pipeline.yml", SPEC, tmp_path, {})
+    assert loaded.pipeline is not None, loaded.findings
+
+    (finding,) = ms108_python_view.check(Facts(loaded.pipeline, loaded.places))
+
+    assert finding.message == f"foreach_batch of query 'copy': {message}"
