@@ -70,9 +70,12 @@ SHAPES = {
     .replace("InsertAll()", "InsertAll(\"s.kind != 'gone'\")")
     + "orders.writeStream.foreachBatch(upsert).option('checkpointLocation', 'cp/o').start()\n",
     "own_function": FILES
+    + "import logging\nfrom pyspark.sql.functions import max\n"
+    + "log, target = logging.getLogger('job'), 'out/all'\n"
     + "def store(batch, number):\n"
-    + "    batch.write.mode('append').parquet('out/all')\n"
-    + "    batch.groupBy('page').count().write.format('jdbc').option('url', 'jdbc:x').option('dbtable', 'pages')"
+    + "    log.info('batch %s', number)\n"
+    + "    batch.write.mode('append').parquet(target)\n"
+    + "    batch.groupBy('page').agg(max('user')).write.format('jdbc').option('url', 'jdbc:x').option('dbtable', 'pages')"
     + ".mode('append').save()\n"
     + "views.writeStream.foreachBatch(store).option('checkpointLocation', 'cp/o').start()\n",
     "two_queries": FILES

@@ -38,27 +38,45 @@ def list_undefined_names(
     any name, and so may one that uses `globals` or `exec`: no name is returned.
     """
     tree = parse_or_none(text)
-    if tree is None or _may_define_any(tree, has_starred=starred is not None):
+    module = None if tree is None else _compile(tree)
+    if tree is None or module is None or _may_define_any(tree, has_starred=starred is not None):
         return []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        try:
-            module = compile(tree, "<text>", "exec")
-        except (SyntaxError, ValueError, RecursionError):
-            return []
     defined = {*_list_names(module, ("STORE_NAME",)), *(starred or ())}
     defined |= {name for code in _walk(module) for name in _list_names(code, ("STORE_GLOBAL",))}
     lines: dict[str, int] = {}
     for code in _list_needed(module, function):
-        own = set(_list_names(code, ("STORE_NAME",)))
-        for step in dis.get_instructions(code):
-            name = str(step.argval)
-            is_known = name in defined or name in own or hasattr(builtins, name) or name.startswith("__")
-            if step.opname in _LOADS and not is_known:
-                line = (step.positions and step.positions.lineno) or code.co_firstlineno
+        for name, line in _list_reads(code):
+            if name not in defined and not hasattr(builtins, name) and not name.startswith("__"):
                 lines[name] = min(line, lines.get(name, line))
     names = [UndefinedName(name, line) for name, line in lines.items()]
     return sorted(names, key=lambda undefined: (undefined.line, undefined.name))
+
+
+def list_global_names(text: str) -> set[str]:
+    """Return the names that a text reads and that are no variables of its functions, or that they declare global."""
+    tree = parse_or_none(text)
+    module = None if tree is None else _compile(tree)
+    if tree is None or module is None:
+        return set()
+    declared = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    return declared | {name for code in _walk(module) for name, _ in _list_reads(code)}
+
+
+def _compile(tree: ast.Module) -> types.CodeType | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        try:
+            return compile(tree, "<text>", "exec")
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+
+
+def _list_reads(code: types.CodeType) -> Iterator[tuple[str, int]]:
+    """Yield the names, with their lines, that code reads from its module or from Python."""
+    own = set(_list_names(code, ("STORE_NAME",)))
+    for step in dis.get_instructions(code):
+        if step.opname in _LOADS and str(step.argval) not in own:
+            yield str(step.argval), (step.positions and step.positions.lineno) or code.co_firstlineno
 
 
 def _may_define_any(tree: ast.Module, *, has_starred: bool) -> bool:

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from millstream.analysis.python.unbound_names import find_unbound_name
+from millstream.analysis.python.undefined_names import list_undefined_names
+from millstream.checking.scripts.migration.script_statements import (
+    is_assignment,
+    is_constant,
+    list_assigned,
+    list_bound,
+    list_changed,
+    list_globals,
+    list_read,
+    list_registered_views,
+    list_starred,
+    list_texts,
+    makes_session,
+    with_own_session,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +33,8 @@ _READS = ("readStream", "read")
 _READERS = ("load", "json", "csv", "parquet", "orc", "text", "xml", "table", "jdbc")
 # Also the functions of `dlt`.
 _TABLE_READERS = ("table", "read", "read_stream", "readStream")
-# Methods by which lists, dictionaries, sets and `StructType` are changed.
-_CHANGES = ("add", "append", "extend", "insert", "pop", "remove", "reverse", "setdefault", "sort", "update")
+# What gives a script its arguments.
+_ARGUMENTS = ("argv", "parse_args")
 
 TableReader = Callable[[str, bool, int], str]
 
@@ -35,7 +51,15 @@ class CodeSlice:
     sources: list[str]
     imports: list[str] = field(default_factory=list)
     definitions: list[str] = field(default_factory=list)
-    """Functions, classes and constants of the script, in its order."""
+    """Functions, classes and values of the script's module, in its order."""
+
+
+@dataclass(frozen=True)
+class _Binding:
+    """Parameters of a function, or variables of a loop, which hide names of the code around it."""
+
+    names: frozenset[str]
+    line: int
 
 
 class ScriptCode:
@@ -58,6 +82,7 @@ class ScriptCode:
         self._parents = {
             id(child): node for node in ast.walk(self._tree) for child in ast.iter_child_nodes(node)
         }
+        self._starred = list_starred(self._tree)
 
     @property
     def defined_names(self) -> set[str]:
@@ -71,7 +96,7 @@ class ScriptCode:
             raise NotMovable(f"line {line} has no statement that starts the query")
         statements = self._statements_before(call)
         receiver = self._frame_of(call, statements)
-        needed = _names(self._replaced(receiver))
+        needed = list_read(self._replaced(receiver))
         body = self._needed_statements(statements, needed)
         self._refuse([*body, receiver])
         result = ast.copy_location(ast.Return(receiver), receiver)
@@ -84,7 +109,7 @@ class ScriptCode:
         needed -= set(sources)
         definitions = self._definitions(needed)
         for definition in definitions:
-            needed |= _names(definition)
+            needed |= list_globals(definition)
         lines = [line for part in body for line in ast.unparse(self._replaced(part)).splitlines()]
         if "spark" in needed and sources:
             lines.insert(0, f"spark = {sources[0]}.sparkSession")
@@ -93,12 +118,14 @@ class ScriptCode:
                 "its code uses the Spark session, but reads no DataFrame from which to get the session"
             )
         header = f"def {name}({', '.join(sources)}):"
-        return CodeSlice(
+        code = CodeSlice(
             "\n".join([header, *(f"    {line}" for line in lines)]),
             sources,
             [ast.unparse(node) for node in self._imports(needed)],
             [ast.unparse(node) for node in definitions],
         )
+        self._refuse_missing([*code.imports, *code.definitions, code.function], [*body, *definitions])
+        return code
 
     def extract_function(self, function: str, name: str) -> CodeSlice:
         """Return a function of the module, called `name`, with the sources and views that it reads as parameters.
@@ -113,8 +140,8 @@ class ScriptCode:
             raise NotMovable(f"the function {function} is not defined in the file itself, without parameters")
         has_docstring = isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
         body: list[ast.stmt] = node.body[1:] if has_docstring else node.body
-        needed = {name for part in body for name in _names(self._replaced(part))}
-        needed -= {name for part in body for name in _assigned(part)}
+        needed = {name for part in body for name in list_read(self._replaced(part))}
+        needed -= {name for part in body for name in list_assigned(part)}
         before = self._needed_statements(self._tree.body[: self._tree.body.index(node)], needed)
         parts = [*before, *body]
         self._refuse(parts)
@@ -123,18 +150,35 @@ class ScriptCode:
     def function(self, name: str) -> tuple[list[str], list[str]]:
         """Return the imports and the definitions for a function of the script and all that it uses."""
         needed = {name}
-        definitions = [_with_own_session(node) for node in self._definitions(needed)]
+        definitions = [with_own_session(node) for node in self._definitions(needed)]
         if not any(getattr(node, "name", "") == name for node in definitions):
             raise NotMovable(f"the function {name} is not defined in the script itself")
         for definition in definitions:
-            needed |= _names(definition)
-        return [ast.unparse(node) for node in self._imports(needed)], [
-            ast.unparse(node) for node in definitions
-        ]
+            needed |= list_globals(definition)
+        imports = [ast.unparse(node) for node in self._imports(needed)]
+        texts = [ast.unparse(node) for node in definitions]
+        self._refuse_missing([*imports, *texts], definitions)
+        return imports, texts
 
-    def _statements_before(self, node: ast.AST) -> list[ast.stmt]:
+    def _refuse_missing(self, texts: Sequence[str], nodes: Sequence[ast.AST]) -> None:
+        """Raise NotMovable if code of the project, which comes from these nodes, lacks a name."""
+        names = [name.name for name in list_undefined_names("\n".join(texts), starred=self._starred)]
+        (function,) = ast.parse(texts[-1]).body
+        unbound = find_unbound_name(function) if isinstance(function, ast.FunctionDef) else None
+        names += [unbound.id] if unbound is not None else []
+        if not names:
+            return
+        lines = [
+            part.lineno
+            for node in nodes
+            for part in ast.walk(node)
+            if isinstance(part, ast.Name) and part.id == names[0]
+        ]
+        raise NotMovable(f"line {min(lines, default=0)}: it needs '{names[0]}', which is not moved with it")
+
+    def _statements_before(self, node: ast.AST) -> list[ast.stmt | _Binding]:
         """Return the statements that run before a call: those of the module, then those of its function."""
-        scopes: list[Sequence[ast.stmt]] = []
+        scopes: list[Sequence[ast.stmt | _Binding]] = []
         current: ast.AST | None = node
         while current is not None and not isinstance(current, ast.Module):
             if isinstance(current, ast.stmt):
@@ -142,6 +186,8 @@ class ScriptCode:
                 index = next(number for number, sibling in enumerate(siblings) if sibling is current)
                 scopes.insert(0, siblings[:index])
             current = self._parents.get(id(current))
+            if names := list_bound(current):
+                scopes.insert(0, [_Binding(names, getattr(current, "lineno", 0))])
         return [statement for scope in scopes for statement in scope]
 
     def _siblings(self, statement: ast.stmt) -> list[ast.stmt]:
@@ -152,7 +198,7 @@ class ScriptCode:
                 return statements
         return [statement]
 
-    def _frame_of(self, call: ast.AST, statements: Sequence[ast.stmt]) -> ast.expr:
+    def _frame_of(self, call: ast.AST, statements: Sequence[ast.stmt | _Binding]) -> ast.expr:
         """Return the expression before `.writeStream`, also if the writer has its own name."""
         node: ast.AST = call
         while True:
@@ -163,7 +209,11 @@ class ScriptCode:
                     return node.value
                 node = node.value
             elif isinstance(node, ast.Name):
-                assigned = [statement for statement in statements if node.id in _assigned(statement)]
+                assigned = [
+                    part
+                    for part in statements
+                    if node.id in (part.names if isinstance(part, _Binding) else list_assigned(part))
+                ]
                 value = getattr(assigned[-1], "value", None) if assigned else None
                 if value is None:
                     raise NotMovable(f"line {node.lineno}: no statement of the script assigns '{node.id}'")
@@ -173,32 +223,45 @@ class ScriptCode:
                     "the query is not started by a chain of calls such as df.writeStream.format(…).start()"
                 )
 
-    def _needed_statements(self, statements: Sequence[ast.stmt], needed: set[str]) -> list[ast.stmt]:
+    def _needed_statements(
+        self, statements: Sequence[ast.stmt | _Binding], needed: set[str]
+    ) -> list[ast.stmt]:
         """Return the statements that assign or change what is needed, and add what they need to `needed`."""
         body: list[ast.stmt] = []
+        bound: set[str] = set()
+        hidden: set[str] = set()
         for statement in reversed(statements):
+            if isinstance(statement, _Binding):
+                if unknown := sorted((statement.names & needed) - bound - hidden - {"spark"}):
+                    raise NotMovable(
+                        f"line {statement.line}: it needs '{unknown[0]}', a parameter or a variable of a loop"
+                    )
+                hidden |= statement.names
+                continue
             if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
                 continue
-            if statement in self._tree.body and _is_constant(statement):
+            if statement in self._tree.body and is_constant(statement):
                 # It is among the definitions.
                 continue
-            views = _registered_views(statement)
-            is_view = any(view in text for view in views for part in body for text in _texts(part))
-            changed = _changed(statement) & needed
-            if not is_view and not changed and not (_assigned(statement) & needed):
+            views = list_registered_views(statement)
+            is_view = any(view in text for view in views for part in body for text in list_texts(part))
+            changed = (list_changed(statement) & needed) - hidden
+            assigned = list_assigned(statement) - hidden
+            if not is_view and not changed and not (assigned & needed):
                 continue
+            bound |= assigned
             if constants := sorted(name for name in changed if name.isupper()):
                 raise NotMovable(f"line {statement.lineno}: it changes the constant '{constants[0]}'")
-            if self._is_source(statement) or _makes_session(statement):
+            if self._is_source(statement) or makes_session(statement):
                 continue
             body.insert(0, statement)
-            needed |= _names(self._replaced(statement))
+            needed |= list_read(self._replaced(statement))
         return body
 
     def _is_source(self, statement: ast.stmt) -> bool:
         """Return whether a statement only gives a name to a source, which is a parameter then."""
         value = getattr(statement, "value", None)
-        return isinstance(value, ast.Call) and self._source_of(value) in _assigned(statement)
+        return isinstance(value, ast.Call) and self._source_of(value) in list_assigned(statement)
 
     def _source_of(self, node: ast.AST) -> str:
         """Return the name of the source that a call reads, "" for any other node."""
@@ -249,29 +312,55 @@ class ScriptCode:
 
         return Reads().visit(copy.deepcopy(node))  # type: ignore[no-any-return]
 
-    def _refuse(self, parts: Sequence[ast.AST]) -> None:
+    def _refuse(self, parts: Sequence[ast.AST], given: Sequence[str] = (*_ARGUMENTS, "environ")) -> None:
         """Raise NotMovable for code that depends on how the script was called, or reads a source out of sight."""
         for part in parts:
             for node in ast.walk(self._replaced(part)):
                 if isinstance(node, ast.Attribute) and node.attr == "readStream":
                     raise NotMovable(f"line {node.lineno}: it reads a source in a way that is not recognised")
-                if isinstance(node, ast.Attribute) and node.attr in ("argv", "parse_args", "environ"):
+                if isinstance(node, ast.Attribute) and node.attr in given:
                     raise NotMovable(f"line {node.lineno}: its code depends on arguments of the script")
 
     def _definitions(self, needed: set[str]) -> list[ast.stmt]:
-        """Return the functions and classes of the module that are needed, and constants that they need."""
+        """Return the functions, classes and constants of the module that are needed, and all that they need of it.
+
+        Raises NotMovable for a value that they need and that is not assigned by one statement of the module.
+        """
         statements: list[ast.stmt] = []
         waiting, seen = set(needed), set()
+        inner: set[str] = set()
         while waiting:
             name = waiting.pop()
             seen.add(name)
+            value = self._value_of(name) if name in inner else None
             for node in self._tree.body:
                 is_function = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name
-                is_constant = _is_constant(node) and name in _assigned(node)
-                if (is_function or is_constant) and node not in statements:
+                is_value = node is value or (is_constant(node) and name in list_assigned(node))
+                if (is_function or is_value) and node not in statements:
+                    self._refuse([node] if is_value else [], _ARGUMENTS)
                     statements.append(node)
-                    waiting |= _names(node) - seen
+                    reads = list_globals(node)
+                    waiting |= reads - (seen & inner)
+                    inner |= reads
         return sorted(statements, key=lambda node: node.lineno)
+
+    def _value_of(self, name: str) -> ast.stmt | None:
+        """Return the statement of the module that gives a name its value; None for other names and constants.
+
+        Raises NotMovable if other statements give it a value too, or change it.
+        """
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        statements = [node for node in self._tree.body if not isinstance(node, functions)]
+        assigned = [node for node in statements if name in list_assigned(node)]
+        if not assigned or self._imports({name}) or any(makes_session(node) for node in assigned):
+            return None
+        others = [*assigned[1:], *(node for node in statements if name in list_changed(node))]
+        if is_constant(assigned[0]) and others == assigned[1:]:
+            return None
+        if others or not is_assignment(assigned[0]):
+            line = [*assigned[:1], *others][-1].lineno
+            raise NotMovable(f"line {line}: no single statement gives '{name}' its value")
+        return assigned[0]
 
     def _imports(self, needed: set[str]) -> list[ast.stmt]:
         result: list[ast.stmt] = []
@@ -308,82 +397,3 @@ def _is_start(node: ast.AST) -> bool:
 def _ends_on(node: ast.AST, line: int) -> bool:
     function = getattr(node, "func", None)
     return getattr(function, "end_lineno", None) == line
-
-
-def _assigned(statement: ast.AST) -> set[str]:
-    """Return the names that a statement, or one inside it, assigns."""
-    return {
-        node.id
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-
-
-def _changed(statement: ast.AST) -> set[str]:
-    """Return the names of lists, dictionaries and schemas that a statement, or one inside it, changes in place."""
-    places: list[ast.expr] = []
-    for node in ast.walk(statement):
-        match node:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=place))) if method in _CHANGES:
-                places.append(place)
-            case ast.Subscript(ctx=ast.Store() | ast.Del(), value=place):
-                places.append(place)
-    names = set()
-    for place in places:
-        root = place
-        while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
-            root = root.func if isinstance(root, ast.Call) else root.value
-        names |= {root.id} if isinstance(root, ast.Name) else set()
-    return names
-
-
-def _names(node: ast.AST) -> set[str]:
-    """Return the names that code reads, without Python's own."""
-    names = {
-        part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
-    }
-    return names - set(vars(builtins))
-
-
-def _is_constant(statement: ast.stmt) -> bool:
-    names = _assigned(statement)
-    return isinstance(statement, ast.Assign) and bool(names) and all(name.isupper() for name in names)
-
-
-def _with_own_session(definition: ast.stmt) -> ast.stmt:
-    """Return a function that takes `spark` from its batch, because the script's own session is not in a project."""
-    if not isinstance(definition, ast.FunctionDef) or not definition.args.args:
-        return definition
-    if "spark" not in _names(definition) or "spark" in {node.arg for node in definition.args.args}:
-        return definition
-    function = copy.deepcopy(definition)
-    function.body = [*ast.parse(f"spark = {function.args.args[0].arg}.sparkSession").body, *function.body]
-    return function
-
-
-def _makes_session(statement: ast.AST) -> bool:
-    return any(
-        isinstance(node, ast.Attribute) and node.attr in ("getOrCreate", "active", "getActiveSession")
-        for node in ast.walk(statement)
-    )
-
-
-def _registered_views(statement: ast.AST) -> list[str]:
-    """Return the names of temporary views that a statement registers."""
-    return [
-        str(node.args[0].value)
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("createOrReplaceTempView", "createTempView", "registerTempTable")
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-    ]
-
-
-def _texts(node: ast.AST) -> list[str]:
-    return [
-        part.value
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
