@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.checking.scripts.migration.script_statements import list_read
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -18,6 +20,9 @@ _NOT_EQUAL = re.compile(
 _AND_OR = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
 # Statements about the batch that change no table.
 _HARMLESS = ("persist", "cache", "unpersist", "isEmpty")
+# Calls that only return a value, by the last name, and the modules whose functions all do.
+_PURE_CALLS = ("alias", "count", "forName", "forPath", "getLogger", "isEmpty", "len", "now", "str", "time")
+_PURE_MODULES = ("F", "functions", "Window")
 
 
 @dataclass(frozen=True)
@@ -63,17 +68,38 @@ def _read_function(node: ast.FunctionDef, constants: Mapping[str, ast.expr]) -> 
     batch = node.args.args[0].arg
     values = dict(constants)
     merge: ast.expr | None = None
+    assigned: list[tuple[str, set[str], bool]] = []
+    used: set[str] = set()
     for statement in node.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if merge is None:
+                assigned.append((name, list_read(value), _is_pure(value)))
+                # Names inside the value are replaced.
                 values[name] = _resolve(value, values)
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="execute"))) if merge is None:
+                used = list_read(statement)
                 merge = _resolve(statement.value, values)
             case _ if not _is_harmless(statement, batch):
                 raise _Unknown
     if merge is None:
         raise _Unknown
+    for name, reads, is_pure in reversed(assigned):
+        # A value that the merge uses is read as a part of it.
+        if name not in used and not is_pure:
+            raise _Unknown
+        used = (used - {name}) | reads if name in used else used
     return _read_merge(_chain(merge), batch)
+
+
+def _is_pure(expression: ast.expr) -> bool:
+    """Return whether an expression calls only functions that are known to have no other effect than their value."""
+    for part in ast.walk(expression):
+        if not isinstance(part, ast.Call):
+            continue
+        name = part.func.attr if isinstance(part.func, ast.Attribute) else ast.unparse(part.func)
+        if name not in _PURE_CALLS and ast.unparse(part.func).partition(".")[0] not in _PURE_MODULES:
+            return False
+    return True
 
 
 def _is_harmless(statement: ast.stmt, batch: str) -> bool:
@@ -82,8 +108,8 @@ def _is_harmless(statement: ast.stmt, batch: str) -> bool:
             return True
         case ast.Expr(value=ast.Constant()):
             return True
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
-            return True
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=printed)):
+            return all(_is_pure(value) for value in printed)
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method))):
             return name == batch and method in _HARMLESS
         case ast.If(test=test, body=[ast.Return(value=None)], orelse=[]):

@@ -100,7 +100,8 @@ def test_harmless_statements_and_constants_are_read_over() -> None:
         "def upsert(batch, number):\n"
         "    if batch.isEmpty():\n        return\n"
         "    batch.persist()\n"
-        "    print(number)\n"
+        "    print(number, batch.count())\n"
+        "    rows = batch.count()\n    started = datetime.now()\n"
         "    table = DeltaTable.forPath(spark, PATH)\n"
         f"    table.alias('t').merge(batch.alias('s'), 't.id = s.id'){ALL}.execute()\n"
         "    batch.unpersist()\n"
@@ -115,6 +116,10 @@ def test_harmless_statements_and_constants_are_read_over() -> None:
     "parts",
     [
         {"after": "    batch.write.save('x')\n"},
+        {"before": "    written = save(batch)\n"},
+        {"before": "    gone = spark.sql('DELETE FROM other')\n"},
+        {"before": "    newest = save(batch)\n    newest = batch\n", "rows": "newest"},
+        {"before": "    print(save(batch))\n"},
         {"rows": "batch.where('a > 1')"},
         {"rows": SORTED.replace("['id']", "['other']")},
         {"rows": SORTED.replace(".desc()", "")},
