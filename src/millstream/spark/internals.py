@@ -153,14 +153,19 @@ def wait_for_listeners(spark: SparkSession, patience: int) -> None:
     spark._jsc.sc().listenerBus().waitUntilEmpty(patience)
 
 
+def start_callback_server(spark: SparkSession) -> None:
+    """Start the thread that takes calls of the JVM, such as those of foreachBatch; PySpark starts it when needed."""
+    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - PySpark's own does so too
+
+    ensure_callback_server_started(gateway(spark))  # type: ignore[no-untyped-call]
+
+
 def add_query_listener(spark: SparkSession, listener: object) -> Any:
     """Attach a Python object that implements `PythonStreamingQueryListener` to a session's queries.
 
     Returns Spark's own listener around it, for `remove_query_listener`.
     """
-    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - PySpark's own does so too
-
-    ensure_callback_server_started(gateway(spark))  # type: ignore[no-untyped-call]
+    start_callback_server(spark)
     name = "org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper"
     attached = java_class(spark, name)(listener)
     spark.streams._jsqm.addListener(attached)

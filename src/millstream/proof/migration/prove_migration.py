@@ -24,6 +24,7 @@ from millstream.proof.migration.input_files import write_input
 from millstream.proof.migration.project_run import ProjectRun
 from millstream.proof.migration.script_execution import ProofExecution
 from millstream.proof.migration.verdict import QueryVerdict, TableOutcome, compare_tables
+from millstream.spark.internals import start_callback_server
 from millstream.spark.session_scope import separate_session
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def prove_migration(
     Both run in this process, over files that are generated from the columns of each source, or over `samples` by
     the source's name. Nothing but the folder of the proof is written.
     """
+    # If a query of the script started it, it would end with the script's threads.
+    start_callback_server(spark)
     migration = record_migration(spark, script, args)
     recording = migration.script_run.recording
     written = [
@@ -97,6 +100,7 @@ def prove_flows(
     env: Mapping[str, str] | None = None,
 ) -> list[QueryVerdict]:
     """Return a verdict for each table and sink of a declarative project, as `prove_migration` does for a script."""
+    start_callback_server(spark)
     recorded = record_project(spark, spec)
     if recorded.graph is None:
         return []
