@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from millstream.checking.scripts.sql_text import find_closing_bracket
 from millstream.connectors.api.ddl import quote_name
 from millstream.spark import internals
 
@@ -233,4 +234,7 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 
 
 def _in_parentheses(part: str, parts: Sequence[str]) -> str:
-    return part if len(parts) == 1 or part.startswith("(") else f"({part})"
+    if len(parts) == 1 or (part.startswith("(") and find_closing_bracket(part, 1) == len(part)):
+        return part
+    # A comment ends with its line.
+    return f"({part}\n)" if "--" in part else f"({part})"
