@@ -132,3 +132,20 @@ def test_a_query_without_a_test_has_the_reason(spark: SparkSession, tmp_path: Pa
     assert test.text == ""
     assert "no page" in test.sentence
     assert not (tmp_path / "tests").exists()
+
+
+def test_a_query_whose_function_fails_for_null_has_a_test_without_null(spark: SparkSession, tmp_path: Path) -> None:
+    sql = "SELECT page, IF(user IS NULL, raise_error('no user'), user) AS user FROM views"
+
+    test = write(spark, tmp_path, sql)
+
+    assert test.is_batch_result, test.sentence
+    assert "null" not in test.text
+
+
+def test_columns_of_a_generated_test_are_null_in_a_row(spark: SparkSession, tmp_path: Path) -> None:
+    test = write(spark, tmp_path, "SELECT page, user FROM views WHERE user IS NULL")
+
+    assert test.is_batch_result, test.sentence
+    (case,) = load(tmp_path / "tests" / "counted.yml", lambda _: {}).cases
+    assert [row["user"] for step in case.steps for row in step.expected.rows[""]] == [None]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.pipeline.spec_file import load_spec
+from millstream.testing.files.loader import load
 from millstream.testing.generated.generate import write_tests
 from millstream.testing.generated.sql_views import write_sql_views
 
@@ -107,3 +108,23 @@ def test_a_view_that_sql_cannot_say_stays_a_function(
     assert view.reason
     assert (tmp_path / "pipeline.yml").read_text() == before
     assert f"return {body}" in (tmp_path / "transforms.py").read_text()
+
+
+@pytest.mark.parametrize("condition", ["amount > 100", "id >= 1000", "amount > 20 AND id < -3"])
+def test_the_test_of_a_filter_has_rows_that_pass_it(
+    spark: SparkSession, tmp_path: Path, condition: str
+) -> None:
+    view = rewrite(spark, tmp_path, "orders", f"orders.where('{condition}')")
+
+    (case,) = load(tmp_path / "tests" / "view.yml", lambda _: {}).cases
+    assert any(step.expected.rows[""] for step in case.steps)
+    assert view.reason == ""
+
+
+def test_a_view_stays_a_function_if_no_row_of_its_test_passes(spark: SparkSession, tmp_path: Path) -> None:
+    view = rewrite(spark, tmp_path, "orders", "orders.where(F.length('kind') > 40)")
+
+    assert view.reason == "its test expects no row, so it cannot show that SQL gives the same rows"
+    text = (tmp_path / "tests" / "view.yml").read_text().replace("\n# ", " ")
+    assert "What is expected is only what the query returned" in text
+    assert "no generated row passes the query" in text

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NAME = r"`?(\w+)`?(?:#\d+L?)?"
-_EQUALS = re.compile(rf"\(?(?:\w+#\d+\.)*{_NAME} (?:=|<=>) ([\w .:/-]+?)\)")
+# Spark casts the side of a comparison that has the smaller type.
+_COMPARED = re.compile(
+    rf"\(?(?:cast\()?(?:\w+#\d+\.)*{_NAME}(?: as [\w(),]+\))? (?:=|<=>|<|<=|>|>=) "
+    r"(?:cast\()?([\w .:/+-]+?)(?: as [\w(),]+\))?\)"
+)
 _IN = re.compile(rf"{_NAME} IN \(([^()]*)\)")
 _TIME = re.compile(rf"(?:to_timestamp|to_date|gettimestamp)\((?:\w+#\d+\.)*{_NAME}, (?:Some\()?([^,)]+)")
 _CAST = re.compile(rf"cast\((?:\w+#\d+\.)*{_NAME} as (timestamp|date)\)")
@@ -49,7 +53,7 @@ def read_column_hints(frames: Iterable[DataFrame]) -> ColumnHints:
     for frame in frames:
         plan = internals.analyzed_plan(frame)
         text = str(plan.toString())
-        for name, literal in _EQUALS.findall(text):
+        for name, literal in _COMPARED.findall(text):
             hints.literals[name.lower()].append(literal)
         for name, listed in _IN.findall(text):
             hints.literals[name.lower()] += listed.split(",")

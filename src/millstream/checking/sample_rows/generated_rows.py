@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as t
@@ -22,6 +23,8 @@ _STEP = dt.timedelta(minutes=5)
 # Later than the delays of most watermarks, and earlier than one of a day.
 _LATE = dt.timedelta(hours=3)
 _FAR = dt.timedelta(days=40)
+NULL_COLUMNS = 3
+"""As many rows have a NULL, each in other columns."""
 _IS_TIME = re.compile(r"time|date|_at$|_ts$|^ts$|^at$|_on$", re.IGNORECASE)
 _IS_MILLISECONDS = re.compile(r"ms$|milli", re.IGNORECASE)
 _JAVA_FORMAT = (
@@ -30,12 +33,19 @@ _JAVA_FORMAT = (
 )  # fmt: skip
 
 
+# Of a decimal of Spark.
+_MAX_DIGITS = 38
+_BITS = {t.ByteType: 8, t.ShortType: 16, t.IntegerType: 32, t.LongType: 64}
+
+
 @dataclass(frozen=True)
 class RowPlan:
     """The time of a row, and the number from which its values follow."""
 
     number: int
     time: dt.datetime
+    null: int | None = None
+    """Which columns are NULL, if they can be and are no times: every third one, beginning with this one."""
 
 
 def plan_rows() -> list[list[RowPlan]]:
@@ -58,7 +68,18 @@ def plan_rows() -> list[list[RowPlan]]:
 
 def build_row(schema: t.StructType, row: RowPlan, hints: ColumnHints) -> tuple[Any, ...]:
     """Return the values of a row, in the order of the columns."""
-    return tuple(_value(column.dataType, column.name, row, hints) for column in schema.fields)
+    return tuple(
+        None
+        if index % NULL_COLUMNS == row.null and _can_be_null(column, hints)
+        else _value(column.dataType, column.name, row, hints)
+        for index, column in enumerate(schema.fields)
+    )
+
+
+def _can_be_null(column: t.StructField, hints: ColumnHints) -> bool:
+    is_time = isinstance(column.dataType, t.TimestampType | t.TimestampNTZType | t.DateType)
+    named = _IS_TIME.search(column.name) or column.name.lower() in hints.times
+    return column.nullable and not is_time and not named
 
 
 def build_message(schema: t.StructType | None, row: RowPlan, hints: ColumnHints) -> bytes:
@@ -85,11 +106,18 @@ def _value(kind: t.DataType, name: str, row: RowPlan, hints: ColumnHints) -> Any
             seconds = int(row.time.timestamp())
             return seconds * 1000 if _IS_MILLISECONDS.search(name) else seconds
         case t.IntegralType():
-            return _number(name, number, hints)
+            bits = _BITS[type(kind)]
+            numbers = [int(near) for near in _list_near(name, hints) if abs(near) < 2 ** (bits - 1)]
+            return _choose([*numbers, 1, 2, 3, 4], number)
         case t.DecimalType():
-            return Decimal(number % 7).scaleb(-min(kind.scale, 1))
+            step, digits = Decimal(1).scaleb(-kind.scale), kind.precision - kind.scale
+            near = [value for value in _list_near(name, hints) if abs(value) < 10**digits]
+            rounded = [value.quantize(step, context=Context(prec=_MAX_DIGITS)) for value in near]
+            tenths = [Decimal(digit).scaleb(-min(kind.scale, 1)) for digit in range(7)]
+            return _choose([*rounded, *tenths], number)
         case t.FractionalType():
-            return number % 7 * 1.5
+            values = [*map(float, _list_near(name, hints)), *(digit * 1.5 for digit in range(7))]
+            return _choose(values, number)
         case t.BinaryType():
             return f"k{number % 4}".encode()
         case t.ArrayType():
@@ -108,13 +136,21 @@ def _text(name: str, row: RowPlan, hints: ColumnHints) -> str:
     if key in hints.times or (_IS_TIME.search(name) and key not in hints.literals):
         return _time_text(row.time, hints.times.get(key, ""))
     # A text that is a number too passes a cast.
-    values = [*dict.fromkeys(hints.literals.get(key, ())), "1", "2", "3"]
-    return values[row.number % len(values)]
+    near = [str(value) for value in _list_near(name, hints)]
+    return _choose([*dict.fromkeys([*hints.literals.get(key, ()), *near]), "1", "2", "3"], row.number)
 
 
-def _number(name: str, number: int, hints: ColumnHints) -> int:
-    literals = [int(text) for text in hints.literals.get(name.lower(), ()) if text.isdigit()]
-    values = [*(value for value in literals if value < 100), 1, 2, 3, 4]
+def _list_near(name: str, hints: ColumnHints) -> list[Decimal]:
+    """Return the numbers that a query compares a column with, and for each the next smaller and greater one."""
+    numbers = []
+    for literal in dict.fromkeys(hints.literals.get(name.lower(), ())):
+        with contextlib.suppress(ArithmeticError):
+            number = Decimal(literal.strip())
+            numbers += [number + 1, number, number - 1] if number.is_finite() else []
+    return numbers
+
+
+def _choose(values: Sequence[Any], number: int) -> Any:
     return values[number % len(values)]
 
 

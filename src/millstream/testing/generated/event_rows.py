@@ -26,6 +26,8 @@ _FAR = dt.timedelta(days=40)
 _STEPS = ((0, 1, 2, 2), (3, 4, 5), (6, 7), (8,))
 LATE, FAR = 6, 8
 """The number of the row that is late, and of the one that is far ahead."""
+# The numbers of the rows in which some columns are NULL.
+_WITH_NULL = (3, 4, 7)
 # The columns of a message that its broker sets.
 _KEY, _VALUE = "key", "value"
 
@@ -52,12 +54,16 @@ class EventTimes:
         return cls(step, delay + length + 2 * step, delay + 2 * length + _FAR)
 
 
-def plan_steps(times: EventTimes) -> list[list[RowPlan]]:
-    """Return the rows of each step, in the order in which they arrive.
+def plan_steps(times: EventTimes, *, has_nulls: bool) -> list[list[RowPlan]]:
+    """Return the rows of each step, in the order in which they arrive. Some have columns that are NULL.
 
     12:00  12:05  12:10  12:10  |  12:15  12:20  12:25  |  late  12:35  |  far ahead
     """
-    return [[RowPlan(number, _time_of(number, times)) for number in numbers] for numbers in _STEPS]
+    nulls = {number: index for index, number in enumerate(_WITH_NULL)} if has_nulls else {}
+    return [
+        [RowPlan(number, _time_of(number, times), nulls.get(number)) for number in numbers]
+        for numbers in _STEPS
+    ]
 
 
 def build_items(

@@ -14,6 +14,7 @@ from millstream.checking.scripts.migration.sql_recorder import NotSayable, recor
 from millstream.frames.user_functions import find_function
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.spec_file import load_spec
+from millstream.testing.files.loader import load
 from millstream.testing.generated.generate import find_failure
 from millstream.testing.harness.memory_streams import MemoryStreams, reduce_pipeline
 from millstream.testing.harness.session import open_case_session
@@ -43,7 +44,7 @@ def write_sql_views(
     """Replace functions of a project with SQL in its spec, one query after another, and yield what became of each.
 
     A view is replaced only if the test of its query passes with the SQL: the same rows, batch by batch, with the same
-    watermark. Views of queries without a test stay functions.
+    watermark. Views of queries without a test that expects rows stay functions.
     """
     names = _queries_with_functions(spec, env)
     for number, name in enumerate(names):
@@ -53,12 +54,20 @@ def write_sql_views(
         if not test.is_file():
             yield SqlView(name, "its query has no test that could show that SQL gives the same rows")
             continue
+        if not _has_expected_rows(test, env):
+            yield SqlView(name, "its test expects no row, so it cannot show that SQL gives the same rows")
+            continue
         try:
             sql = _record(spark, pipeline, name)
         except Exception as error:  # noqa: BLE001 - the author's function meets a frame that is not Spark's
             yield SqlView(name, _describe(error))
             continue
         yield SqlView(name, _replace(spark, spec, name, sql, test, env, scratch / f"sql-{number}"))
+
+
+def _has_expected_rows(test: Path, env: Mapping[str, str]) -> bool:
+    cases = load(test, lambda _: env).cases
+    return any(step.expected.rows.get("") for case in cases for step in case.steps)
 
 
 def _queries_with_functions(spec: Path, env: Mapping[str, str]) -> list[str]:
