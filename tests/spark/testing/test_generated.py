@@ -134,7 +134,9 @@ def test_a_query_without_a_test_has_the_reason(spark: SparkSession, tmp_path: Pa
     assert not (tmp_path / "tests").exists()
 
 
-def test_a_query_whose_function_fails_for_null_has_a_test_without_null(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_whose_function_fails_for_null_has_a_test_without_null(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     sql = "SELECT page, IF(user IS NULL, raise_error('no user'), user) AS user FROM views"
 
     test = write(spark, tmp_path, sql)

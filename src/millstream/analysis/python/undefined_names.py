@@ -96,7 +96,9 @@ def _list_needed(module: types.CodeType, function: str) -> Iterator[types.CodeTy
     waiting, seen = [function], set()
     while waiting:
         seen.add(name := waiting.pop())
-        for code in [part for definition in inner if definition.co_name == name for part in _walk(definition)]:
+        for code in [
+            part for definition in inner if definition.co_name == name for part in _walk(definition)
+        ]:
             yield code
             waiting += set(code.co_names) - seen
 

@@ -59,7 +59,9 @@ class FlowRun:
         for position, flow in enumerate(each for each in graph.flows if graph.target_key(each) == key):
             graph.make(flow)
             try:
-                self._run(graph, flow, session, number, f"checkpoint-{self.execution.runs}-{number}-{position}")
+                self._run(
+                    graph, flow, session, number, f"checkpoint-{self.execution.runs}-{number}-{position}"
+                )
             except PySparkException as error:
                 self.execution.failures[number] = first_line(error)
 

@@ -147,7 +147,9 @@ def _build_case(spark: SparkSession, pipeline: Pipeline, query: str, *, has_null
         _NOWHERE,
         static={name: build_table(schemas[name], hints) for name in tables},
     )
-    return _with_steps(case, root, plan_steps(EventTimes.of(root), has_nulls=has_nulls), streams, schemas, hints)
+    return _with_steps(
+        case, root, plan_steps(EventTimes.of(root), has_nulls=has_nulls), streams, schemas, hints
+    )
 
 
 def _with_steps(

@@ -200,11 +200,15 @@ class SqlFile:
                 DeclaredFlow(name, name, self._query(plan.query(), statement), head, statement.text)
             )
 
-    def _dataset(self, kind: DatasetKind, plan: Any, head: Span, expectations: list[DeclaredExpectation]) -> None:
+    def _dataset(
+        self, kind: DatasetKind, plan: Any, head: Span, expectations: list[DeclaredExpectation]
+    ) -> None:
         provider = plan.tableSpec().provider()
         format_ = str(provider.get()) if provider.isDefined() else ""
         name, columns = _full_name(plan.name()), _columns(plan)
-        self.graph.declare(DeclaredDataset(name, kind, head, columns, format=format_, expectations=expectations))
+        self.graph.declare(
+            DeclaredDataset(name, kind, head, columns, format=format_, expectations=expectations)
+        )
 
     def _query(self, plan: Any, statement: Statement) -> Callable[[], Any]:
         """Return a function that builds the frame of a statement's query."""

@@ -168,7 +168,10 @@ def test_a_function_is_cut_with_the_names_of_the_module_that_it_uses() -> None:
     ("names", "reason"),
     [
         ("log = sizes = None\n", "line 4: it needs 'target'"),
-        ("log = sizes = target = ''\nif log:\n    target = 'b'\n", "line 2: no single statement gives 'target'"),
+        (
+            "log = sizes = target = ''\nif log:\n    target = 'b'\n",
+            "line 2: no single statement gives 'target'",
+        ),
         ("log = target = ''\nsizes = []\nsizes.append(1)\n", "line 3: no single statement gives 'sizes'"),
         ("log = sizes = ''\ntarget = sys.argv[1]\nimport sys\n", "line 2: its code depends on arguments"),
         ("log = sizes = ''\ntarget = spark.conf.get('a')\n", "line 2: it needs 'spark'"),
