@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.connectors.api.values.offsets import OffsetRange
+from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.files.sink import ParquetSink
 from millstream.connectors.files.source import JsonSource
 from millstream.spec.location import Location
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from millstream.connectors.api.sink import Sink
 
 NAMES = ["[1]", "{a,b}", "a?b", "a*b"]
 
@@ -32,6 +35,21 @@ def test_the_files_of_a_sink_are_found_in_a_folder_whose_name_could_be_a_pattern
 
     assert stored is not None
     assert sorted(row.id for row in stored.collect()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [DeltaSink, ParquetSink])
+def test_columns_of_a_sink_may_have_names_that_must_be_quoted(
+    kind: type[Sink], spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = spark.range(3).withColumnRenamed("id", "a.b" if kind is DeltaSink else "a.`b")
+    frame.write.format(kind.kind).save(str(tmp_path / "t"))
+
+    sink = kind.model_validate({"path": str(tmp_path / "t")})
+    stored = sink.read_all(spark, frame.schema, OutputMode.APPEND)
+
+    assert stored is not None
+    assert stored.columns == frame.columns
+    assert sorted(row[0] for row in stored.collect()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", NAMES)

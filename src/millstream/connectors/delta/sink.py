@@ -242,7 +242,7 @@ class DeltaSink(Sink):
         local = None if self.path is None else self.path.local
         if local is None or not (local / "_delta_log").is_dir():
             return None if local is None else spark.createDataFrame([], schema)
-        return spark.read.format("delta").load(str(self.path)).select(*schema.names)
+        return spark.read.format("delta").load(str(self.path)).selectExpr(*map(quote_name, schema.names))
 
     def read_time_range(
         self,

@@ -216,7 +216,7 @@ class FilesSink(Sink):
         if not local.is_dir():
             return spark.createDataFrame([], schema)
         # Batch folders add a column.
-        return self._load(spark, schema).select(*(f"`{name}`" for name in schema.fieldNames()))
+        return self._load(spark, schema).selectExpr(*map(quote_name, schema.fieldNames()))
 
     def versions(self, spark: SparkSession, schema: StructType) -> DataFrame | None:
         """Read the rows of every batch, if each has its own folder."""
