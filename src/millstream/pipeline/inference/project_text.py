@@ -100,8 +100,13 @@ def _source(records: Records, observed: Observed, time: TimeColumn | None) -> It
         yield "    # No column has a time in nearly every record, so the event time is that of the message."
         yield f"    keep: [{KeptColumn.TIMESTAMP.value}]"
         yield f"    watermark: {{event_time: {KeptColumn.TIMESTAMP.value}, delay_threshold: {_DELAY_OF_MESSAGES}}}"
-    if records.columns is None or records.avro:
+    is_untimed = time is not None and time.missing and not _needs_view(records, time)
+    if records.columns is None or records.avro or is_untimed:
         yield "    on_malformed: dead_letter"
+    if time is not None and _needs_view(records, time):
+        # The watermark is in the view, and no window contains a row without event time.
+        condition = json.dumps(f"{quote_column(time.name)} IS NOT NULL", ensure_ascii=False)
+        yield f"    expect: {{has_time: {{that: {condition}, otherwise: dead_letter}}}}"
 
 
 def _schema(columns: Sequence[tuple[str, str, str]], *, is_declared: bool) -> Iterator[str]:
