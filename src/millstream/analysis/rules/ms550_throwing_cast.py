@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from millstream.analysis.query.plan_model import Column, Expression, PlannedQuery
     from millstream.analysis.query.throwing_expressions import EvaluatedExpression
-    from millstream.diagnostics.finding import Finding
+    from millstream.diagnostics.finding import Edit, Finding
 
 CODE = Code.of(__name__)
 
@@ -22,14 +22,14 @@ CODE = Code.of(__name__)
 _TOLERANT_FUNCTIONS = {
     "to_timestamp": "try_to_timestamp",
     "to_date": "try_to_date",
-    "unix_timestamp": "try_to_timestamp",
-    "to_unix_timestamp": "try_to_timestamp",
     "to_number": "try_to_number",
     "to_binary": "try_to_binary",
     "parse_json": "try_parse_json",
     "parse_url": "try_parse_url",
     "url_decode": "try_url_decode",
 }
+# They have no such variant, but try_to_timestamp can parse the text for them.
+_EPOCH_FUNCTIONS = ("unix_timestamp", "to_unix_timestamp")
 _PARTS = ("get_struct_field", "get_array_item", "get_map_value", "element_at")
 _HARMLESS_TYPES = ("string", "char", "varchar", "binary", "variant", "void")
 
@@ -41,8 +41,6 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         if reading is None:
             continue
         text_label, type_name, function = reading
-        tolerant = _TOLERANT_FUNCTIONS.get(candidate.expression.function, "try_cast")
-        old_call = f"{candidate.expression.function}("
         type_label = type_name.upper()
         action = (
             f"parses {text_label} with {candidate.expression.function}, which fails the query at the "
@@ -55,12 +53,28 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             f"{candidate.owner} {action}",
             candidate.expression.span or candidate.operator.span,
             why="the batch with this row fails again after each restart, so no later row is ever read",
-            fix=f"use {tolerant}, which returns NULL, and filter or route the rows where it does",
-            edit=replace_in_marked_text(
-                facts, candidate.expression.span, old_call, f"{tolerant}(", safe=False
-            ),
+            fix=f"use {_suggest_call(candidate.expression)}, which returns NULL, and filter or route the rows where "
+            "it does",
+            edit=_build_edit(candidate.expression, facts),
             query=query.name,
         )
+
+
+def _suggest_call(expression: Expression) -> str:
+    """Return what returns NULL for an invalid text: the name of a function, or a call of several."""
+    function = expression.function
+    if function in _EPOCH_FUNCTIONS:
+        arguments = ", ".join(part.text for part in expression.inputs[:2])
+        return f"{function}(try_to_timestamp({arguments}))"
+    return _TOLERANT_FUNCTIONS.get(function, "try_cast")
+
+
+def _build_edit(expression: Expression, facts: Facts | None) -> Edit | None:
+    """Replace the name of a function that has a variant with the same type."""
+    if expression.function in _EPOCH_FUNCTIONS:
+        return None
+    new_call = f"{_suggest_call(expression)}("
+    return replace_in_marked_text(facts, expression.span, f"{expression.function}(", new_call, safe=False)
 
 
 def _find_failing_read(candidate: EvaluatedExpression) -> tuple[str, str, bool] | None:
@@ -76,7 +90,7 @@ def _find_failing_read(candidate: EvaluatedExpression) -> tuple[str, str, bool] 
         is_harmless = expression.type.startswith(_HARMLESS_TYPES)
         return (label, expression.type, False) if raises and not is_harmless else None
     if (
-        expression.function in _TOLERANT_FUNCTIONS
+        expression.function in (*_TOLERANT_FUNCTIONS, *_EPOCH_FUNCTIONS)
         and expression.settings.get("failOnError", "true") == "true"
     ):
         return label, expression.type, True

@@ -64,6 +64,23 @@ def test_a_text_that_may_not_be_converted_is_reported(raw: DataFrame, expression
 
 
 @pytest.mark.parametrize(
+    ("expression", "call"),
+    [
+        ("to_timestamp(line, 'yyyy')", "try_to_timestamp"),
+        ("unix_timestamp(line)", "unix_timestamp(try_to_timestamp(line, 'yyyy-MM-dd HH:mm:ss'))"),
+        ("to_unix_timestamp(line, 'yyyy')", "to_unix_timestamp(try_to_timestamp(line, 'yyyy'))"),
+    ],
+)
+def test_the_tolerant_call_has_the_type_of_the_other(raw: DataFrame, expression: str, call: str) -> None:
+    (finding,) = list_findings("MS550", raw.selectExpr(f"{expression} AS result"))
+
+    assert finding.fix.startswith(f"use {call}, which returns NULL")
+    arguments = "" if "(" in call else "(line, 'yyyy')"
+    types = [raw.selectExpr(f"{text} AS result").dtypes for text in (expression, f"{call}{arguments}")]
+    assert types[0] == types[1]
+
+
+@pytest.mark.parametrize(
     "expression",
     [
         "CAST(length(line) AS INT)",
