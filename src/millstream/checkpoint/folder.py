@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.atomic_file import write_durably
 from millstream.checkpoint.file_source_log import list_batch_files, list_read_files
+from millstream.checkpoint.remote.path import RemotePath
 from millstream.diagnostics.failure import CheckpointError
 
 if TYPE_CHECKING:
@@ -77,6 +78,11 @@ class Checkpoint:
                 "restore the file from a backup, or start again with an empty checkpoint folder",
             )
         return self.renew_id()
+
+    @property
+    def can_renew_id(self) -> bool:
+        """Whether the file with the id can be replaced. On an object store, no file of Spark can."""
+        return not (isinstance(self.folder, RemotePath) and self.folder.is_object)
 
     def renew_id(self) -> str:
         """Give the checkpoint an id that no sink has seen. Its offsets and its state stay."""

@@ -78,7 +78,8 @@ class SinkReconciliation:
             try:
                 writer.verify_ledger(spark, LedgerVerifier(self, sink, writer, spark))
             except SinkAheadOfCheckpoint as error:
-                if not self.adopt or sink.adoption_conflict(writer.identity.mode):
+                conflict = sink.adoption_conflict(writer.identity.mode)
+                if not self.adopt or conflict or not self.checkpoint.can_renew_id:
                     raise
                 sink_ahead = error
         return sink_ahead is None
@@ -194,12 +195,15 @@ class LedgerVerifier:
             if self.sink.is_rerun_idempotent(identity.mode)
             else "rows that it reads again come twice"
         )
+        restore = "restore the newest files in the folders offsets and commits of the checkpoint"
         adopt = f"; {self._adopt_command} continues from the position of the checkpoint, and {repeated_rows}"
-        return SinkAheadOfCheckpoint(
-            f"sink '{identity.sink}' {finding}",
-            "restore the newest files in the folders offsets and commits of the checkpoint"
-            f"{'' if self.sink.adoption_conflict(identity.mode) else adopt}; {AFRESH}",
-        )
+        fix = f"{restore}{'' if self.sink.adoption_conflict(identity.mode) else adopt}; {AFRESH}"
+        if not self.reconciliation.checkpoint.can_renew_id:
+            fix = (
+                f"{restore}; or give the query another checkpoint (queries.{self.reconciliation.query}.checkpoint), "
+                "since --adopt cannot give one on an object store the new id that it needs"
+            )
+        return SinkAheadOfCheckpoint(f"sink '{identity.sink}' {finding}", fix)
 
     @property
     def _adopt_command(self) -> str:

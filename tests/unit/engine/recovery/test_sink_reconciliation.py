@@ -10,6 +10,8 @@ import pytest
 from millstream.checkpoint import adoption_log, empty_batches, metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.metadata import QueryMetadata
+from millstream.checkpoint.remote.file_system import set_file_system
+from millstream.checkpoint.remote.path import RemotePath
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry
 from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.writer import SinkIdentity, Writer, WriteResult
@@ -19,6 +21,7 @@ from millstream.engine.recovery.missing_batches import format_batches
 from millstream.engine.recovery.sink_reconciliation import SinkReconciliation
 from millstream.spec.guarantee import Guarantee
 from millstream.spec.output_mode import OutputMode
+from remote_files import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,6 +129,23 @@ def own_entry(batch: int, at: int = 50, **note: Any) -> LedgerEntry:
 
 def other(batch: int, at: int = 90) -> LedgerEntry:
     return LedgerEntry(OTHER, batch, at)
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_a_checkpoint_on_s3_cannot_get_another_id_so_an_older_one_needs_another_folder(
+    *, adopt: bool
+) -> None:
+    set_file_system(MemoryObjectStore())
+    checkpoint = Checkpoint(RemotePath("s3a://bucket/checkpoints/q"))
+
+    try:
+        with pytest.raises(CheckpointMismatch, match="the checkpoint is older than the sink") as refused:
+            survey(checkpoint, own_entry(9), adopt=adopt)
+    finally:
+        set_file_system(None)
+
+    assert "or give the query another checkpoint (queries.q.checkpoint)" in refused.value.fix
+    assert "run --adopt" not in refused.value.fix
 
 
 def test_a_sink_that_remembers_nothing_fits(checkpoint: Checkpoint) -> None:
