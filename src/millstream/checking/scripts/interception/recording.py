@@ -65,6 +65,8 @@ class StartedQuery:
     has_name: bool = False
     mode: OutputMode = OutputMode.APPEND
     trigger: Trigger = field(default_factory=Trigger)
+    is_interval_known: bool = True
+    """False if the interval of the trigger is only a substitute for one that is not known."""
     format: str = ""
     """Spark's name of the sink's format, such as kafka, delta or foreachBatch. Other names are in lower case."""
     target: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.checking.scripts.interception.monkeypatch import Patches
     from millstream.checking.scripts.interception.recording import Recording
 
+_FRACTION = re.compile(r"(\d*\.\d+)\s*s(?:econds?)?\b", re.IGNORECASE)
 _TRIGGERS = {
     "processingTime": "processing_time",
     "once": "once",
@@ -248,7 +250,7 @@ def record_setting(query: StartedQuery, method: str, args: tuple[Any, ...], kwar
             if (span := call_sites.current_span()) is not None:
                 query.option_spans.update(dict.fromkeys(kwargs, span))
         case "trigger":
-            query.trigger = _trigger(kwargs)
+            query.trigger, query.is_interval_known = _trigger(kwargs)
             query.trigger_span = call_sites.current_span()
         case "partitionBy":
             columns = args[0] if args and isinstance(args[0], list | tuple) else args
@@ -265,18 +267,27 @@ def _option_value(value: Any) -> str:
     return absent.MARK if value is None else str(value)
 
 
-def _trigger(kwargs: dict[str, Any]) -> Trigger:
+def _trigger(kwargs: dict[str, Any]) -> tuple[Trigger, bool]:
+    """Return a trigger, and whether its interval is known."""
     settings = {_TRIGGERS[key]: value for key, value in kwargs.items() if value is not None}
+    is_known = True
     for key, value in settings.items():
-        if absent.has_mark(value):
-            settings[key] = True if key in WORDS else Duration("1 second")
+        if key in WORDS:
+            settings[key] = True if absent.has_mark(value) else value
         elif isinstance(value, str):
-            try:
-                settings[key] = Duration(value.strip())
-            except ValueError:
-                # Spark's parser accepts more spellings than `Duration`, and accepted this one. Only the kind matters.
-                settings[key] = Duration("1 second")
-    return Trigger(**settings)
+            interval = None if absent.has_mark(value) else _parse_interval(value)
+            is_known = is_known and interval is not None
+            settings[key] = interval or Duration("1 second")
+    return Trigger(**settings), is_known
+
+
+def _parse_interval(text: str) -> Duration | None:
+    """Return an interval that Spark has accepted, which may begin with INTERVAL and have a fraction of a second."""
+    text = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE)
+    text = _FRACTION.sub(lambda part: f"{round(float(part[1]) * 1000)} milliseconds", text)
+    with contextlib.suppress(ValueError):
+        return Duration(text.strip())
+    return None
 
 
 class MisspelledMethodError(MillstreamError, AttributeError):

@@ -106,8 +106,10 @@ class ProjectWriter:
         self.files.definitions |= dict.fromkeys(code.definitions)
         self.files.functions.append(code.function)
         entry = {"output_mode": str(query.mode)}
-        if (trigger := build_trigger(query)) is not None:
+        trigger, differences = build_trigger(query)
+        if trigger is not None:
             entry["trigger"] = trigger
+        notes += [f"query '{query.name}': {difference}" for difference in differences]
         self.files.queries[name] = entry | {"to": sink}
         self.project.queries[query.number] = name
         self.project.moved.append(f"query '{query.name}' (line {line}): query and view '{name}'")

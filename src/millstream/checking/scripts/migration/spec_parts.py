@@ -33,6 +33,7 @@ _SOURCE_FIELDS: dict[str, tuple[str, ...]] = {
     "socket": ("host", "port", "includeTimestamp"),
     "delta": ("maxFilesPerTrigger", "startingVersion"),
 }  # fmt: skip
+_UNKNOWN_INTERVAL = "1 minute"
 _CREDENTIALS = re.compile(r"secret|passw|token|jaas|credential|private", re.IGNORECASE)
 
 
@@ -111,12 +112,23 @@ def build_sink(query: StartedQuery) -> tuple[dict[str, Any], list[str]]:
     return {kind: settings}, notes
 
 
-def build_trigger(query: StartedQuery) -> Any:
-    """Return a query's trigger as a spec writes it; None for the default."""
+def build_trigger(query: StartedQuery) -> tuple[Any, list[str]]:
+    """Return a query's trigger as a spec writes it, None for the default, and what differs from the script."""
     settings = query.trigger.model_dump(exclude_none=True, exclude_defaults=True, mode="json")
-    if settings.get("available_now") or settings.get("once"):
-        return "available_now"
-    return settings.get("processing_time")
+    if "once" in settings:
+        return "available_now", [
+            "the trigger once became available_now: batches within the limits of the sources, not one of all rows"
+        ]
+    if not settings or "available_now" in settings:
+        return "available_now" if settings else None, []
+    ((kind, interval),) = settings.items()
+    notes = []
+    if not query.is_interval_known:
+        interval = f"${{TRIGGER:-{_UNKNOWN_INTERVAL}}}"
+        notes = [
+            f"the interval of the trigger is not known: it is {_UNKNOWN_INTERVAL} unless the variable TRIGGER is set"
+        ]
+    return interval if kind == "processing_time" else {kind: interval}, notes
 
 
 def _snake(name: str) -> str:
