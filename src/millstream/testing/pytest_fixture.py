@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from millstream.diagnostics.failure import InvalidInput
 from millstream.diagnostics.finding import Span
 from millstream.pipeline.load.document import YamlDocument
 from millstream.spec.duration import Duration
@@ -92,8 +93,8 @@ class QueryUnderTest:
     ) -> StepResult:
         """Compare the output with the expected output, and return all of the output.
 
-        `rows` are the rows of the query. Rows of a view, source or sink are keywords by its name; a view or source
-        must be in the `watch` argument of the fixture. Only the given arguments are checked.
+        `rows` are the rows of the query. Rows of a view, source or sink are keywords by its name; a view, a source or
+        a real sink must be in the `watch` argument of the fixture. Only the given arguments are checked.
         """
         expected_rows = {name: tuple(items) for name, items in named.items()}
         if rows is not None:
@@ -122,6 +123,11 @@ class QueryUnderTest:
         step = Step(tuple(self._actions), expected, span)
         self._actions = []
         result = self._harness.run_step(step)
+        for name in expected.rows.keys() - result.rows.keys():
+            raise InvalidInput(
+                f"the rows of '{name}' are not collected",
+                f"name a view, source or real sink when you open the query: watch=['{name}']",
+            )
         result = replace(result, differences=find_differences(expected, result, self._case))
         self._steps.append(step)
         self._results.append(result)

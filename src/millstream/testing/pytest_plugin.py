@@ -130,7 +130,7 @@ def millstream_query(request: pytest.FixtureRequest) -> Iterator[Callable[..., Q
 
     The pipeline is a path relative to the test's folder, or a `Pipeline`. The query may be omitted if there is only
     one. Keywords are those of a test file: `now`, `params`, `set`, `static`, `sinks`, `tolerance`; and `watch`, the
-    views and sources whose rows are collected in addition to the query's output.
+    views, sources and real sinks whose rows are collected in addition to the query's output.
     """
     with ExitStack() as stack:
         handles: list[QueryUnderTest] = []
@@ -167,8 +167,7 @@ def _open_query(
     from millstream.testing.pytest_fixture import QueryUnderTest  # noqa: PLC0415 - as above
     from millstream.testing.values.timestamps import parse_timestamp  # noqa: PLC0415 - as above
 
-    overrides = {**{f"params.{name}": value for name, value in (params or {}).items()}, **(set or {})}
-    pipeline = _load_pipeline(request.path.parent, pipeline_or_path, overrides)
+    pipeline = _load_pipeline(request.path.parent, pipeline_or_path, params or {}, set or {})
     name = query or next(iter(pipeline.queries))
     if name not in pipeline.queries or (query is None and len(pipeline.queries) > 1):
         pytest.fail(f"name one of the queries {', '.join(pipeline.queries)}", pytrace=False)
@@ -198,24 +197,29 @@ def _open_query(
 
 
 def _load_pipeline(
-    folder: Path, pipeline_or_path: Path | str | Pipeline, overrides: Mapping[str, Any]
+    folder: Path,
+    pipeline_or_path: Path | str | Pipeline,
+    params: Mapping[str, Any],
+    settings: Mapping[str, Any],
 ) -> Pipeline:
     """Load the pipeline. Findings about it fail the test."""
     from millstream.diagnostics.render import render  # noqa: PLC0415 - as above
     from millstream.pipeline.spec_file import load_spec  # noqa: PLC0415 - as above
 
     if not isinstance(pipeline_or_path, str | Path):
-        if overrides:
+        if params or settings:
             pytest.fail(
                 "'params' and 'set' need a pipeline file; this pipeline is a `Pipeline` object", pytrace=False
             )
         return pipeline_or_path
     file = folder / pipeline_or_path
-    loaded = load_spec(
-        file,
-        read_environment(file.parent),
-        [f"{key}={json.dumps(value)}" for key, value in overrides.items()],
-    )
+    env = read_environment(file.parent)
+    declared = load_spec(file, env).pipeline if params else None
+    if declared is not None and (unknown := sorted(params.keys() - declared.params.keys())):
+        names = ", ".join(declared.params) or "none"
+        pytest.fail(f"the pipeline has no parameter '{unknown[0]}'; it has: {names}", pytrace=False)
+    overrides = {**{f"params.{name}": value for name, value in params.items()}, **settings}
+    loaded = load_spec(file, env, [f"{key}={json.dumps(value)}" for key, value in overrides.items()])
     if loaded.has_errors or loaded.pipeline is None:
         pytest.fail(render(loaded.findings, loaded.texts), pytrace=False)
     return loaded.pipeline

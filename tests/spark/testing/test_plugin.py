@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import shared_spark
+from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,35 @@ def test_what_came_can_be_taken_as_it_is(counts: QueryUnderTest) -> None:
     step_result = counts.take()
 
     assert [row["n"] for row in step_result.rows[""]] == [1]
+
+
+def test_the_rows_of_the_querys_view_and_sinks_are_those_since_the_last_look(counts: QueryUnderTest) -> None:
+    counts.feed(clicks=[{"id": "a", "at": NOON, "n": 1}])
+    counts.expect([{"n": 1}])
+    counts.feed(clicks=[{"id": "a", "at": "2026-01-01 12:01:00", "n": 1}])
+
+    counts.expect([{"n": 2}], counts=[{"n": 2}], delta=[{"n": 2}])
+
+    counts.feed(clicks=[{"id": "a", "at": "2026-01-01 12:02:00", "n": 1}])
+    with pytest.raises(AssertionError, match="rows of sink 'delta'"):
+        counts.expect([{"n": 3}], delta=[])
+
+
+@pytest.mark.parametrize("name", ["names", "bgi"])
+def test_rows_of_a_name_that_is_not_watched_cannot_be_expected(counts: QueryUnderTest, name: str) -> None:
+    counts.feed(clicks=[{"id": "a", "at": NOON, "n": 1}])
+
+    with pytest.raises(InvalidInput, match=f"the rows of '{name}' are not collected"):
+        counts.expect(**{name: []})
+
+
+def test_a_parameter_that_the_pipeline_does_not_have_fails_the_test(
+    millstream_query: Callable[..., QueryUnderTest], tmp_path: Path
+) -> None:
+    (tmp_path / "pipeline.yml").write_text(SPEC)
+
+    with pytest.raises(pytest.fail.Exception, match="has no parameter 'lest'; it has: least"):
+        millstream_query(tmp_path / "pipeline.yml", params={"lest": 1})
 
 
 def test_a_test_file_that_fails_shows_its_report(

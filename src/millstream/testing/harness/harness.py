@@ -20,7 +20,7 @@ from millstream.spec.trigger import Trigger
 from millstream.testing.harness.collecting_sink import CollectedRows
 from millstream.testing.harness.dead_letters import DeadLetterReader
 from millstream.testing.harness.isolation import IsolatedCopy, isolate_pipeline
-from millstream.testing.harness.manual_clock import LIMIT, ManualClockQuery
+from millstream.testing.harness.manual_clock import LIMIT, ManualClockQuery, count_state_rows
 from millstream.testing.harness.memory_streams import MemoryStreams, reduce_pipeline
 from millstream.testing.harness.query_start import OUTPUT, PlannedCrash, TestedQuery
 from millstream.testing.harness.session import apply_later_settings, open_case_session
@@ -215,10 +215,12 @@ class Harness:
             self._advance_probes()
         self._pending = False
         reports, self._unread_reports = self._unread_reports, []
-        rows = {name: self._take_rows(name) for name in dict.fromkeys([OUTPUT, *self._collected_names])}
+        rows = {name: self._take_rows(name) for name in self._list_names(step)}
+        for key in self._isolated.collecting_keys:
+            self._collected[key].take()  # so that the next step has only its own
         operators = [operator for report in reports for operator in report.report["stateOperators"]]
         if reports:
-            self._state = _count_state_rows(reports[-1].report["stateOperators"])
+            self._state = count_state_rows(reports[-1].report["stateOperators"])
         started, self._step_started = self._step_started, time.perf_counter()
         error, self._error = self._error, None
         return StepResult(
@@ -357,6 +359,12 @@ class Harness:
         for probe in self._probes.values():
             probe.batch()
 
+    def _list_names(self, step: Step) -> dict[str, None]:
+        """Return the names whose rows are in a result: the others of its expectations are read anyway."""
+        keys, names = self._isolated.collecting_keys, step.expected.rows
+        others = (name for name in names if name == self._written_name or self._isolated.key(name) in keys)
+        return dict.fromkeys([OUTPUT, *self._collected_names, *others])
+
     def _take_rows(self, name: str) -> tuple[Row, ...]:
         """Return the rows of this step for that name."""
         if name == OUTPUT:
@@ -381,16 +389,6 @@ class Harness:
         for probe in getattr(self, "_probes", {}).values():
             probe.manual_query.stop()
         self._stop_query()
-
-
-def _count_state_rows(operators: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Sum the rows in state by operator name."""
-    rows_by_operator: dict[str, int] = {}
-    for operator in operators:
-        rows_by_operator[operator["operatorName"]] = (
-            rows_by_operator.get(operator["operatorName"], 0) + operator["numRowsTotal"]
-        )
-    return rows_by_operator
 
 
 def _to_millis(at: datetime) -> int:

@@ -18,7 +18,7 @@ from millstream.engine.delivery.foreach_batch_callback import ForeachBatchCallba
 from millstream.spark import internals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -243,3 +243,13 @@ def _foreach_batch_sink(jvm: Any, writer: Any, frame: DataFrame) -> Any:
 def _spark_output_mode(jvm: Any, mode: OutputMode) -> Any:
     modes = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode")
     return {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}[mode.value]()
+
+
+def count_state_rows(operators: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Sum the rows in state by the names of the operators in a progress report."""
+    rows_by_operator: dict[str, int] = {}
+    for operator in operators:
+        rows_by_operator[operator["operatorName"]] = (
+            rows_by_operator.get(operator["operatorName"], 0) + operator["numRowsTotal"]
+        )
+    return rows_by_operator
