@@ -152,10 +152,22 @@ def build_merge(merge: MergeFunction, function: str, mode: str) -> tuple[dict[st
     None if no sink does the same in this output mode.
     """
     settings: dict[str, Any] = dict([merge.place])
+    about_null = [
+        f"two NULLs in a key count as equal, so such a row replaces an earlier one; {function}() inserted each"
+    ]
+    if merge.deletes:
+        about_null.append(
+            f"a row for which {merge.deletes} is NULL is inserted if the table lacks its key; "
+            f"{function}() did not insert it"
+        )
     if not merge.sequence:
         settings["merge_on"] = list(merge.keys)
         settings |= {"delete_when": merge.deletes} if merge.deletes else {}
-        return {spark_formats.DELTA: settings}, [f"{function}() became merge_on of a Delta sink"]
+        return {spark_formats.DELTA: settings}, [
+            f"{function}() became merge_on of a Delta sink",
+            f"two rows with the same key in one batch stop the query; {function}() inserted both if the key was new",
+            *about_null,
+        ]
     if mode != OutputMode.APPEND:
         return None
     cdc: dict[str, Any] = {"keys": list(merge.keys), "sequence_by": merge.sequence}
@@ -167,6 +179,7 @@ def build_merge(merge: MergeFunction, function: str, mode: str) -> tuple[dict[st
         )
     if merge.deletes:
         notes.append("a deleted key is kept next to the table, so that an older row does not bring it back")
+    notes += about_null
     return {spark_formats.DELTA: {**settings, "cdc": cdc}}, notes
 
 

@@ -76,7 +76,8 @@ def test_an_update_that_only_newer_rows_make_needs_no_note() -> None:
 
     assert merge is not None
     assert merge.is_guarded
-    assert len((build_merge(merge, "upsert", "append") or ({}, []))[1]) == 1
+    _, notes = build_merge(merge, "upsert", "append") or ({}, [])
+    assert not any("let a row replace a newer one" in note for note in notes)
 
 
 def test_deletions_without_an_order_become_merge_on_with_a_condition() -> None:
@@ -85,6 +86,31 @@ def test_deletions_without_an_order_become_merge_on_with_a_condition() -> None:
     assert merge is not None
     sink, _ = build_merge(merge, "upsert", "append") or ({}, [])
     assert sink == {"delta": {"path": "lake/a", "merge_on": ["id"], "delete_when": "op = 'd'"}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "clauses", "topics"),
+    [
+        ("batch", ALL, ["two rows with the same key in one batch stop the query", "two NULLs in a key"]),
+        (
+            "batch",
+            DELETES,
+            ["two rows with the same key", "two NULLs in a key", "a row for which op = 'd' is NULL"],
+        ),
+        (SORTED, DELETES, ["two NULLs in a key", "a row for which op = 'd' is NULL"]),
+    ],
+)
+def test_what_a_sink_does_with_null_and_with_equal_keys_is_noted(
+    rows: str, clauses: str, topics: list[str]
+) -> None:
+    merge = recognise(rows=rows, clauses=clauses)
+
+    assert merge is not None
+    _, notes = build_merge(merge, "upsert", "append") or ({}, [])
+    mentioned = [note for note in notes if note.startswith(("two ", "a row for which"))]
+    assert [note.startswith(topic) for note, topic in zip(mentioned, topics, strict=True)] == [True] * len(
+        topics
+    )
 
 
 def test_a_deletion_by_a_nested_field_has_its_whole_name() -> None:
