@@ -75,8 +75,8 @@ SHAPES = {
     + "def store(batch, number):\n"
     + "    log.info('batch %s', number)\n"
     + "    batch.write.mode('append').parquet(target)\n"
-    + "    batch.groupBy('page').agg(max('user')).write.format('jdbc').option('url', 'jdbc:x').option('dbtable', 'pages')"
-    + ".mode('append').save()\n"
+    + "    batch.groupBy('page').agg(max('user')).write.format('jdbc').option('url', 'jdbc:x')"
+    + ".option('dbtable', 'pages').mode('append').save()\n"
     + "views.writeStream.foreachBatch(store).option('checkpointLocation', 'cp/o').start()\n",
     "two_queries": FILES
     + f'first = views.where("page IS NOT NULL").writeStream{DELTA}'
