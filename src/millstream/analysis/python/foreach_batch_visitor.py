@@ -27,9 +27,8 @@ from millstream.analysis.python.call_chain import (
     is_merge,
     writes_rows,
 )
-from millstream.analysis.python.execution_paths import find_longest_path
+from millstream.analysis.python.execution_paths import find_guarded_calls, find_longest_path
 from millstream.analysis.python.frame_names import ASKING, COLLECT, FrameNames, list_parameters, walk_body
-from millstream.analysis.python.guarded_calls import find_guarded_calls
 from millstream.analysis.python.swallowed_failures import list_hiding_clauses
 from millstream.analysis.query.plan_model import BatchCode, BatchWrite
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Joins that a filter above becomes a part of.
 INNER = ("Inner", "Cross")
 # For each other join the side whose columns a filter above may test before the join.
-_KEPT_SIDE = {"LeftOuter": 0, "LeftSemi": 0, "LeftAnti": 0, "RightOuter": 1}
+_PRESERVED_SIDE = {"LeftOuter": 0, "LeftSemi": 0, "LeftAnti": 0, "RightOuter": 1}
 # Spark moves no condition below one of them. A stream has the time of its batch as such a value.
 _NONDETERMINISTIC = {Stability.UNSTABLE, Stability.BATCH, Stability.PARTITION}
 # The optimiser replaces them by a literal first.
@@ -88,8 +88,8 @@ def _push_through_join(
     if kind in INNER:
         parts = (*above, *(part for tree in condition for part in split_conjuncts(tree)))
         return [select_conditions(parts, ids) for ids in sides]
-    kept = _KEPT_SIDE.get(kind)
-    return [select_conditions(above, ids) if side == kept else () for side, ids in enumerate(sides)]
+    preserved = _PRESERVED_SIDE.get(kind)
+    return [select_conditions(above, ids) if side == preserved else () for side, ids in enumerate(sides)]
 
 
 def _is_nondeterministic(tree: ParsedExpression) -> bool:

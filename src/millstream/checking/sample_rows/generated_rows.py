@@ -137,7 +137,7 @@ def _text(name: str, row: RowPlan, hints: ColumnHints) -> str:
         return _time_text(row.time, hints.times.get(key, ""))
     # A text that is a number too passes a cast.
     near = [str(value) for value in _list_near(name, hints)]
-    return _choose([*dict.fromkeys([*hints.literals.get(key, ()), *near]), "1", "2", "3"], row.number)
+    return str(_choose([*dict.fromkeys([*hints.literals.get(key, ()), *near]), "1", "2", "3"], row.number))
 
 
 def _list_near(name: str, hints: ColumnHints) -> list[Decimal]:

@@ -79,7 +79,8 @@ class FlowRun:
             skipped.append("an AUTO CDC flow that keeps the history of each key")
             return
         tables, key = self.execution.tables, graph.target_key(flow)
-        dataset, frame = graph.datasets[key], flow.frame
+        dataset = graph.datasets[key]
+        frame: DataFrame | Unknown = flow.frame
         if flow.changes:
             # The flow's own frame lacks the columns that it orders by and leaves out.
             source = session.readStream.table(flow.changes["source"])

@@ -63,9 +63,9 @@ def read_type(parsed: ParsedExpression) -> Any:
     return _TYPES.get(parsed.kind)
 
 
-def _part(whole: Any, ordinal: int = -1) -> Any:
+def _part(kind: Any, ordinal: int = -1) -> Any:
     """Return the type of a struct's field, or of the elements of an array or the values of a map."""
-    match whole:
+    match kind:
         case {"type": "struct", "fields": list(fields)} if 0 <= ordinal < len(fields):
             return fields[ordinal].get("type")
         case {"type": "array", "elementType": element}:

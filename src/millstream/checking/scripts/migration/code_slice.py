@@ -312,13 +312,13 @@ class ScriptCode:
 
         return Reads().visit(copy.deepcopy(node))  # type: ignore[no-any-return]
 
-    def _refuse(self, parts: Sequence[ast.AST], given: Sequence[str] = (*_ARGUMENTS, "environ")) -> None:
+    def _refuse(self, parts: Sequence[ast.AST], attributes: Sequence[str] = (*_ARGUMENTS, "environ")) -> None:
         """Raise NotMovable for code that depends on how the script was called, or reads a source out of sight."""
         for part in parts:
             for node in ast.walk(self._replaced(part)):
                 if isinstance(node, ast.Attribute) and node.attr == "readStream":
                     raise NotMovable(f"line {node.lineno}: it reads a source in a way that is not recognised")
-                if isinstance(node, ast.Attribute) and node.attr in given:
+                if isinstance(node, ast.Attribute) and node.attr in attributes:
                     raise NotMovable(f"line {node.lineno}: its code depends on arguments of the script")
 
     def _definitions(self, needed: set[str]) -> list[ast.stmt]:
