@@ -1,12 +1,13 @@
 """The lease of a checkpoint on HDFS: a file with a number, and a folder through which its driver makes changes.
 
 `_millstream/lease/7` can be created by one driver only, which touches it while it lives. The driver that takes over
-creates number 8 and renames the folder `7.files`. The name node decides each in one operation.
+creates number 8 and renames the folder `7.….files`. The name node decides each in one operation.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from millstream.checkpoint.remote.object_lease import OWN
 if TYPE_CHECKING:
     from millstream.checkpoint.remote.path import RemotePath
 
-_RELEASED = ".released"
+_RELEASED, _CHANGES = ".released", ".files"
 
 
 class LeaseFiles:
@@ -25,6 +26,7 @@ class LeaseFiles:
 
     def __init__(self, checkpoint: RemotePath) -> None:
         self._checkpoint, self._folder = checkpoint, checkpoint / OWN / "lease"
+        self._own_folder = self._folder
 
     def find_newest(self) -> tuple[int | None, bool]:
         """Return the highest number, and whether its lease was released."""
@@ -52,14 +54,21 @@ class LeaseFiles:
 
     def create(self, number: int, owner: dict[str, Any]) -> None:
         """Create the file of the next number. Raises `FileExistsError` if another driver was faster."""
-        self._folder.mkdir()
+        # It exists before the file, so that any driver that takes over after this one renames it, and has a name of
+        # its own, so that no other driver that wants the number creates it later.
+        self._own_folder = self._folder / f"{number}.{uuid.uuid4().hex[:8]}{_CHANGES}"
+        self._own_folder.mkdir()
         file = f"{self._folder}/{number}"
-        file_system().create(file, json.dumps(owner).encode())
-        # A driver that was suspended before this line may find that the number has been taken, and deleted by the
-        # driver with the one after it.
-        if self.find_newest()[0] != number:
-            file_system().delete(file)
-            raise FileExistsError(file)
+        try:
+            file_system().create(file, json.dumps(owner).encode())
+            # A driver that was suspended before this line may find that the number has been taken, and deleted by
+            # the driver with the one after it.
+            if self.find_newest()[0] != number:
+                file_system().delete(file)
+                raise FileExistsError(file)
+        except FileExistsError:
+            file_system().delete(str(self._own_folder))
+            raise
 
     def renew(self, number: int) -> None:
         """Touch the file. Raises `FileNotFoundError` if another driver has deleted it."""
@@ -70,7 +79,10 @@ class LeaseFiles:
         file_system().create(f"{self._folder}/{number}{_RELEASED}", b"")
 
     def fence_former(self, number: int) -> RenameFence:
-        """Rename the folders of former leases, through which their drivers make changes, and delete their files."""
+        """Rename the folders of former leases, through which their drivers make changes, and delete their files.
+
+        `create` has been called with this number.
+        """
         former = self._checkpoint / OWN / "aside"
         names = [path.name for path in self._folder.iterdir()]
         former.mkdir()
@@ -78,8 +90,8 @@ class LeaseFiles:
             former_number = name.partition(".")[0]
             if not former_number.isdigit() or int(former_number) >= number:
                 continue
-            if name.endswith(".files"):
-                target = former / f"lease-{former_number}"
+            if name.endswith(_CHANGES):
+                target = former / f"lease-{name.removesuffix(_CHANGES)}"
                 # Another driver that took over and died may have done so.
                 with suppress(FileNotFoundError):
                     file_system().rename(f"{self._folder}/{name}", str(target))
@@ -87,9 +99,7 @@ class LeaseFiles:
         for name in names:
             if name.partition(".")[0].isdigit() and int(name.partition(".")[0]) < number:
                 file_system().delete(f"{self._folder}/{name}")
-        own_folder = self._folder / f"{number}.files"
-        own_folder.mkdir()
-        return RenameFence(str(self._checkpoint), str(own_folder))
+        return RenameFence(str(self._checkpoint), str(self._own_folder))
 
 
 def _delete_drafts(folder: RemotePath) -> None:

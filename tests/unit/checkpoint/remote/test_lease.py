@@ -86,7 +86,8 @@ def resume(lease: Lease) -> None:
 
 def folder_of(lease: Lease) -> RemotePath:
     """Return the folder through which a lease makes changes."""
-    return FOLDER / "_millstream" / "lease" / f"{lease.number}.files"
+    assert isinstance(lease._store, LeaseFiles)
+    return lease._store._own_folder
 
 
 def test_a_lease_that_is_renewed_is_refused_to_a_second_driver_with_the_name_of_its_owner() -> None:
@@ -238,6 +239,31 @@ def test_a_driver_that_stood_still_before_it_takes_a_lease_does_not_take_a_numbe
     assert third.find_successor() is None
 
 
+def test_a_driver_that_stood_still_while_it_took_a_lease_changes_nothing_once_another_has_taken_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fence_former, others = LeaseFiles.fence_former, []
+
+    def stand_still(store: LeaseFiles, number: int) -> RenameFence:
+        if not others:
+            others.append("three")
+            take("three")
+        return fence_former(store, number)
+
+    monkeypatch.setattr(LeaseFiles, "fence_former", stand_still)
+    # It is not renewed while it stands still.
+    second = take("two", renewal=3600.0)
+
+    assert find_newest_number() == second.number + 1
+    with pytest.raises(CheckpointError, match="taken over"):
+        write_durably(FOLDER / "record", "late")
+    assert not (FOLDER / "record").exists()
+
+
+def find_newest_number() -> int | None:
+    return LeaseFiles(FOLDER).find_newest()[0]
+
+
 def test_a_driver_that_ended_on_this_machine_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     suspend(take("killed"))
     monkeypatch.setattr(lease_owner, "_is_alive", lambda _: False)
@@ -272,7 +298,10 @@ def test_what_a_former_driver_was_moving_is_kept_and_its_drafts_are_deleted(file
 
     aside = FOLDER / "_millstream" / "aside"
     assert [path.name for path in aside.glob("*/*")] == ["moved-1"]
-    assert [path.name for path in (FOLDER / "_millstream" / "lease").iterdir()] == ["2", "2.files"]
+    assert list((FOLDER / "_millstream" / "lease").iterdir()) == [
+        FOLDER / "_millstream" / "lease" / "2",
+        folder_of(third),
+    ]
     third.require()
 
 
