@@ -7,28 +7,42 @@ import hashlib
 import inspect
 import textwrap
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
 
 _PACKAGE = "__init__.py"
 _DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 
 def hash_function(reference: str | Callable[..., object], folder: Path) -> str:
-    """Return a hash of the function `module:name` with the definitions of the project that it uses.
+    """Return a hash of a function, or of that called `module:name`, with the definitions of the project that it uses.
 
     Definitions in the same file and in files of `folder` that it imports are followed. A function without a readable
-    source has the hash of its name.
+    source has the hash of its name; one that another function defines has that of its own source.
     """
     if isinstance(reference, str):
         module, _, name = reference.partition(":")
         parts = sorted(_Project(folder).collect(module, name))
     else:
-        parts = [_dump_callable(reference)]
+        parts = [_dump_callable(reference), *sorted(_collect_used(reference, folder))]
     return hashlib.sha256("\n".join(parts or [str(reference)]).encode()).hexdigest()[:16]
+
+
+def _collect_used(function: Callable[..., object], folder: Path) -> Iterator[str]:
+    """Yield the definitions of a project that a function of one of its files uses."""
+    name = getattr(function, "__qualname__", "<locals>")
+    try:
+        file = Path(inspect.getsourcefile(inspect.unwrap(function)) or "").resolve()
+    except TypeError:
+        return
+    if "<locals>" in name or not file.is_relative_to(folder.resolve()):
+        return
+    parts = file.relative_to(folder.resolve()).with_suffix("").parts
+    module = ".".join(parts[:-1] if file.name == _PACKAGE else parts)
+    yield from _Project(folder).collect_used(module, name.partition(".")[0])
 
 
 class _Project:
@@ -49,11 +63,25 @@ class _Project:
                 yield from self._collect_import(module, statement, name)
                 continue
             yield f"{module}.{name} = {_dump(statement)}"
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Name):
-                    yield from self.collect(module, node.id)
-                elif isinstance(node, ast.Import | ast.ImportFrom):
-                    yield from self._collect_import(module, node)
+            yield from self._collect_names(module, ast.walk(statement))
+
+    def collect_used(self, module: str, name: str) -> Iterator[str]:
+        """Yield the code of the definitions that a definition uses, without its own.
+
+        Its decorators are left out, because one of them is a method of the pipeline.
+        """
+        self._seen.add((module, name))
+        for statement in self._definitions(module).get(name, ()):
+            decorators = getattr(statement, "decorator_list", [])
+            others = [node for node in ast.iter_child_nodes(statement) if node not in decorators]
+            yield from self._collect_names(module, (part for node in others for part in ast.walk(node)))
+
+    def _collect_names(self, module: str, nodes: Iterable[ast.AST]) -> Iterator[str]:
+        for node in nodes:
+            if isinstance(node, ast.Name):
+                yield from self.collect(module, node.id)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                yield from self._collect_import(module, node)
 
     def _collect_import(
         self, module: str, statement: ast.Import | ast.ImportFrom, name: str | None = None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
+import runpy
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,24 +38,62 @@ DIFFERENT = {
 }
 
 
-def hashed(folder: Path, text: str, helpers: str = "def half(x):\n    return x / 2\n") -> str:
+def hashed(
+    folder: Path,
+    text: str,
+    helpers: str = "def half(x):\n    return x / 2\n",
+    *,
+    is_object: bool = False,
+) -> str:
+    """The hash of the view of these files, by its name or of the function itself."""
     (folder / "transforms.py").write_text(text)
     (folder / "helpers.py").write_text(helpers)
-    return hash_function("transforms:view", folder)
+    if not is_object:
+        return hash_function("transforms:view", folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        linecache.clearcache()
+        for name in ("transforms", "helpers"):
+            patch.delitem(sys.modules, name, raising=False)
+        names = runpy.run_path(str(folder / "transforms.py"))
+        return hash_function(names["view"], folder)
 
 
+@pytest.mark.parametrize("is_object", [False, True])
 @pytest.mark.parametrize("name", SAME)
-def test_a_hash_stays(tmp_path: Path, name: str) -> None:
-    assert hashed(tmp_path, BEFORE) == hashed(tmp_path, BEFORE.replace(*SAME[name]))
+def test_a_hash_stays(tmp_path: Path, name: str, *, is_object: bool) -> None:
+    changed = BEFORE.replace(*SAME[name])
+
+    assert hashed(tmp_path, BEFORE, is_object=is_object) == hashed(tmp_path, changed, is_object=is_object)
 
 
+@pytest.mark.parametrize("is_object", [False, True])
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_a_hash_changes(tmp_path: Path, name: str) -> None:
-    assert hashed(tmp_path, BEFORE) != hashed(tmp_path, BEFORE.replace(*DIFFERENT[name]))
+def test_a_hash_changes(tmp_path: Path, name: str, *, is_object: bool) -> None:
+    changed = BEFORE.replace(*DIFFERENT[name])
+
+    assert hashed(tmp_path, BEFORE, is_object=is_object) != hashed(tmp_path, changed, is_object=is_object)
+
+
+def test_the_pipeline_whose_method_decorates_a_function_does_not_count(tmp_path: Path) -> None:
+    text = "class Shop:\n    def view(self, function): return function\n"
+    text += "shop = Shop()\nLIMIT = 3\n@shop.view\ndef view(orders):\n    return orders.limit(LIMIT)\n"
+    first, *others = (
+        hashed(tmp_path, changed, is_object=True)
+        for changed in (text, text.replace("Shop()", "Shop( *[])"), text.replace("LIMIT = 3", "LIMIT = 4"))
+    )
+
+    assert [other == first for other in others] == [True, False]
 
 
 def test_a_function_of_another_file_counts(tmp_path: Path) -> None:
     assert hashed(tmp_path, BEFORE) != hashed(tmp_path, BEFORE, "def half(x):\n    return x / 3\n")
+
+
+def test_a_function_of_another_file_counts_for_the_function_itself(tmp_path: Path) -> None:
+    third = "def half(x):\n    return x / 3\n"
+
+    assert hashed(tmp_path, BEFORE, is_object=True) != hashed(tmp_path, BEFORE, third, is_object=True)
 
 
 @pytest.mark.parametrize(
