@@ -173,13 +173,19 @@ def _get_alias(expression: Expression) -> str:
 def _has_few_values(operator: Operator, expression: Expression) -> bool:
     if expression.function == "literal" or expression.type.lower() in ("boolean", "tinyint"):
         return True
-    if expression.function in _FEW_VALUES:
+    if expression.function in _FEW_VALUES or _extracts_part(expression):
         return True
     if expression.function == "column":
         column = expression.column
         input_operator = next((side for side in operator.inputs if column and side.column(column.name)), None)
         return bool(column and input_operator and is_bounded(input_operator, column))
     return bool(expression.inputs) and all(_has_few_values(operator, child) for child in expression.inputs)
+
+
+def _extracts_part(expression: Expression) -> bool:
+    """Return whether an expression is `extract(HOUR FROM ts)` or `date_part('hour', ts)`; seconds have fractions."""
+    field = expression.inputs[0].value if expression.function == "extract" and expression.inputs else None
+    return isinstance(field, str) and not field.lower().startswith("s")
 
 
 def is_keyed_by_sinks(query: PlannedQuery, operator: Aggregate | Deduplicate) -> bool:

@@ -56,6 +56,19 @@ def test_a_key_with_few_values_is_bounded(plans: Plans, function: str) -> None:
     assert event_time.is_bounded(plans.grouped(project, key), key)
 
 
+@pytest.mark.parametrize(("field", "is_few"), [("HOUR", True), ("dow", True), ("SECOND", False)])
+def test_a_part_of_a_time_has_few_values_except_fractions_of_seconds(
+    plans: Plans, field: str, is_few: bool
+) -> None:
+    below = plans.stream()
+    key = replace(below.columns[1], name="part", type="int", is_copied=False)
+    literal = Expression("literal", f"'{field}'", "string", value=field)
+    result = plans.call("extract", literal, plans.leaf(below.columns[1]))
+    project = plans.project(below, (key, Expression("alias", f"{result.text} AS part", inputs=(result,))))
+
+    assert event_time.is_bounded(plans.grouped(project, key), key) is is_few
+
+
 def test_a_text_around_a_key_with_few_values_has_few_values(plans: Plans) -> None:
     below = plans.stream()
     key = replace(below.columns[0], name="few", is_copied=False)
