@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from millstream.pipeline.load.document import Path
 
+# Options of Spark's readers, in lower case, by which a message is found to be malformed.
+_FIXED_OPTIONS = ("mode", "columnnameofcorruptrecord")
 _BRACKETED = re.compile(r"\([^()]*\)|<[^<>]*>|'(?:[^'\\]|\\.)*'")
 
 
@@ -54,6 +56,15 @@ def find_mismatches(name: str, entry: SourceEntry) -> Iterator[Mismatch]:
             f"{kind} returns bytes; a stream's columns must be known before its first row",
             "add 'schema: {column: type, …}', or 'format: raw' to keep the undecoded bytes",
         )
+    for option in entry.options:
+        if option.lower() in _FIXED_OPTIONS:
+            yield Mismatch(
+                "MS003",
+                ("options", option),
+                f"'{option}' of {source_label} is an option that Millstream sets",
+                "on_malformed says what happens to a malformed message",
+                f"remove '{option}'",
+            )
     if not entry.source.has_payload:
         for field in ("format", "keep"):
             if field in entry.model_fields_set:
