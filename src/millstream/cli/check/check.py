@@ -42,34 +42,47 @@ class _WithArguments(click.Command):
             ctx.obj = args[index + 1 :]
         else:
             ctx.obj = args[index + 1 :] if args[index : index + 1] == ["--"] else args[index:]
-            own = {name for option in self.params for name in option.opts}
-            if taken := [word for word in ctx.obj if word.partition("=")[0] in own]:
-                click.echo(f"'{taken[0]}' goes to the script; put options of check before its name", err=True)
+            print_taken_option(self, ctx.obj)
         return super().parse_args(ctx, args[:index])
 
     def _end_of_script(self, args: list[str]) -> int | None:
         """Return the index after the script's name, if a script is the only target and arguments follow it."""
-        takes_value = {
-            name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts
-        }
-        words = iter(enumerate(args))
-        for index, word in words:
-            if word == "--":
-                return None
-            if word in takes_value:
-                next(words, None)
-            elif not word.startswith("-"):
-                is_script = _is_script(Path(word))
-                has_arguments = index + 1 < len(args) and not _is_target(Path(args[index + 1]))
-                return index + 1 if is_script and has_arguments else None
-        return None
+        index = find_first_target(self, args)
+        if index is None or not is_script(Path(args[index])):
+            return None
+        has_arguments = index + 1 < len(args) and not _is_target(Path(args[index + 1]))
+        return index + 1 if has_arguments else None
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the usage, with the script's arguments at the end."""
         return [*super().collect_usage_pieces(ctx), "[ARGUMENT]..."]
 
 
-def _is_script(path: Path) -> bool:
+def find_first_target(command: click.Command, args: Sequence[str]) -> int | None:
+    """Return the index of the first word that is no option and no value of one; None if none is before `--`."""
+    takes_value = {
+        name for option in command.params if not getattr(option, "is_flag", True) for name in option.opts
+    }
+    words = iter(enumerate(args))
+    for index, word in words:
+        if word == "--":
+            return None
+        if word in takes_value:
+            next(words, None)
+        elif not word.startswith("-"):
+            return index
+    return None
+
+
+def print_taken_option(command: click.Command, arguments: Sequence[str]) -> None:
+    """Print that an argument of a script, which is the name of an option of the command too, goes to the script."""
+    own = {name for option in command.params for name in option.opts}
+    if taken := [word for word in arguments if word.partition("=")[0] in own]:
+        sentence = f"'{taken[0]}' goes to the script; put options of {command.name} before its name"
+        click.echo(sentence, err=True)
+
+
+def is_script(path: Path) -> bool:
     """Return whether a path is a script or a notebook, and not a spec or a declarative project."""
     from millstream.checking.targets import TargetKind, find_targets
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from millstream.cli.check.check import print_progress
+from millstream.cli.check.check import find_first_target, is_script, print_progress, print_taken_option
 from millstream.cli.project import load_project
 from millstream.diagnostics.failure import InvalidInput
 
@@ -23,8 +24,38 @@ if TYPE_CHECKING:
     from millstream.proof.migration.verdict import QueryVerdict
 
 
+# The beginning of an address such as s3a://lake, as a path has it.
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")
+# Options that the command takes directly after the name of a script too; others are the script's own there.
+_OUTPUT = ("-o", "--output")
+_FLAGS_AFTER_SCRIPT = ("--prove", "--tests", "--no-tests")
+
+
+class _WithArguments(click.Command):
+    """A command that passes the words after a script to the script, except for its own options directly after it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words up to the arguments of the script as those of the command."""
+        index = find_first_target(self, args)
+        if index is None or not is_script(Path(args[index])):
+            return super().parse_args(ctx, args)
+        has_output = any(word.startswith(_OUTPUT) for word in args[:index])
+        end = index + 1
+        while end < len(args):
+            if args[end] == _OUTPUT[0] and not has_output:
+                has_output = True
+                end += 1
+            elif args[end] not in _FLAGS_AFTER_SCRIPT:
+                break
+            end += 1
+        arguments = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
+        print_taken_option(self, arguments)
+        return super().parse_args(ctx, [*args[:end], "--", *arguments])
+
+
 @click.command(
     "migrate",
+    cls=_WithArguments,
     context_settings={"ignore_unknown_options": True},
     short_help="Convert a PySpark script or Spark declarative pipelines.",
 )
@@ -72,7 +103,7 @@ def command(
     not changed. Sources, sinks, output modes and triggers go into the spec. The statements that build a
     query's DataFrame become a view in transforms.py. MIGRATION.md lists, with line numbers, what was
     converted, what the project does differently, and what was not converted. Words after SCRIPT are passed to
-    the script as its arguments.
+    the script as its arguments, except for -o, --prove and --no-tests directly after SCRIPT.
 
     For each query, a test with generated rows is written to tests/. For this, the query runs over the
     generated rows, batch by batch, and the rows that it returns become the expected rows. A comment in the
@@ -92,6 +123,11 @@ def command(
     from millstream.checking.targets import TargetKind
 
     target = _find_target(script)
+    if output is not None and _ADDRESS.match(str(output)):
+        raise InvalidInput(
+            f"-o {output} is an address, and a project is a folder on this machine",
+            "put the options of migrate before the script, and the script's own arguments after it",
+        )
     folder = output or _default_folder(target)
     is_written = prove and (folder / "pipeline.yml").is_file()
     if not is_written and folder.exists() and any(folder.iterdir()):
