@@ -115,3 +115,27 @@ def test_a_query_without_a_name_is_called_like_its_target(spark: SparkSession, t
     assert loaded.pipeline is not None
     assert list(loaded.pipeline.queries) == ["a", "orders", "a_query"]
     assert len(project.moved) == 3
+
+
+RATE = 'rates = spark.readStream.format("rate").load()\n'
+ZONE = 'spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "is_noted"),
+    [
+        (RATE + f'rates.select("value").writeStream{DELTA}', False),
+        (RATE + f'rates.select(F.to_date("timestamp").alias("day")).writeStream{DELTA}', True),
+        (RATE + f'rates.selectExpr("CAST(timestamp AS DATE) AS day").writeStream{DELTA}', True),
+        (ZONE + RATE + f'rates.select(F.to_date("timestamp").alias("day")).writeStream{DELTA}', False),
+        (FILES + f"views.writeStream{DELTA}", True),
+        (KAFKA + f"orders.writeStream{DELTA}", True),
+    ],
+)
+def test_times_that_depend_on_the_zone_of_a_machine_are_noted(
+    spark: SparkSession, tmp_path: Path, text: str, *, is_noted: bool
+) -> None:
+    project = migrated(spark, tmp_path, text)
+
+    noted = [note for note in project.differences if note.startswith("times without a zone")]
+    assert len(noted) == is_noted

@@ -18,6 +18,7 @@ from millstream.checking.scripts.execution.source_files import open_parts
 from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.migration import time_zone
 from millstream.checking.scripts.migration.code_slice import CodeSlice, NotMovable, ScriptCode
 from millstream.checking.scripts.migration.flow_sql import extract_query
 from millstream.checking.scripts.migration.project_files import (
@@ -99,7 +100,11 @@ class FlowMigration:
         for flow in self.flows:
             if self._target_key(flow) not in self.datasets:
                 self._leave(f"flow '{flow.name}'", flow.span, f"nothing declares '{flow.target}'")
-        self.files.write(self.recorded.project.name, self.recorded.project.configuration)
+        conf = self.recorded.project.configuration
+        moved = (flow.frame for flow in self.flows if self._target_key(flow) in self.moved)
+        if time_zone.depends_on_zone(moved, self.recording, {**conf, **self.recording.conf}):
+            self.project.differences.append(time_zone.NOTE)
+        self.files.write(self.recorded.project.name, conf)
         return self.project
 
     def _key(self, name: str) -> str:

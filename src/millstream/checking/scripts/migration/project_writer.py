@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.analysis.query.plan_model import Read
 from millstream.checking.scripts.interception.placeholders import Unknown
+from millstream.checking.scripts.migration import time_zone
 from millstream.checking.scripts.migration.code_slice import NotMovable, ScriptCode
 from millstream.checking.scripts.migration.merge_function import recognise_merge
 from millstream.checking.scripts.migration.project_files import (
@@ -75,6 +76,9 @@ class ProjectWriter:
                 continue
             where = f" (line {doubt.span.line})" if doubt.span else ""
             self.project.left.append(f"{doubt.what}{where}: {doubt.why}")
+        moved = (query.frame for query in self.recording.queries if query.number in self.project.queries)
+        if time_zone.depends_on_zone(moved, self.recording, self.recording.conf):
+            self.project.differences.append(time_zone.NOTE)
         self.files.write(self.script.stem, self.recording.conf)
         return self.project
 
