@@ -58,15 +58,15 @@ def prepare(home: Home, name: str, port: int, report: Callable[[str], None]) -> 
     class_path = f"{conf}:{jar}:{pyspark_folder() / 'jars'}/*"
     command = (str(java.binary), *_JVM, "-cp", class_path, _CLASSES[name])
     if name == NAME_NODE and not (folder / "names" / "current").is_dir():
-        _format(command)
+        _format(command, home)
     variables = {"JAVA_HOME": str(java.home), "HADOOP_CONF_DIR": str(conf)}
     return ServerSpec(name, command, str(home.log(name)), environment=variables)
 
 
-def _format(command: tuple[str, ...]) -> None:
+def _format(command: tuple[str, ...], home: Home) -> None:
     """Create an empty file system, as `hdfs namenode -format` does."""
     done = subprocess.run(
-        [*command, "-format", "-nonInteractive"], capture_output=True, text=True, check=False
+        [*command, "-format", "-nonInteractive"], capture_output=True, text=True, check=False, cwd=home.path
     )
     if done.returncode:
         last = (done.stdout + done.stderr).strip().splitlines()[-1:]
@@ -79,8 +79,8 @@ def _write_configuration(folder: Path, name: str, port: int) -> Path:
     """Write the configuration of one node. Each has its own folder, because both are prepared at one time."""
     settings = {
         "fs.defaultFS": f"hdfs://{LOCAL}:{port}",
-        "dfs.namenode.name.dir": (folder / "names").as_uri(),
-        "dfs.datanode.data.dir": (folder / "data").as_uri(),
+        "dfs.namenode.name.dir": f"{folder.name}/names",
+        "dfs.datanode.data.dir": f"{folder.name}/data",
         "dfs.replication": "1",
         "dfs.namenode.http-address": f"{LOCAL}:0",
         "dfs.datanode.address": f"{LOCAL}:0",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NAME = "kafka"
 # With C1 only and the serial collector the broker starts in half the time and leaves the cores to Spark.
 _JVM = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+# Paths are relative to the folder of the stack, in which servers are started: a property file is Latin-1, and Kafka
+# and Log4j split a path at a comma.
 # Topics are declared, so that a typing error does not create one. One node stores one replica. Records are
 # kept unless the topic is configured otherwise, because traffic may have old timestamps. The cleaner's
 # buffer (128 MB by default) would be a quarter of this heap. An idle controller appends nothing; by default it
@@ -79,20 +81,20 @@ def prepare(home: Home, port: int, controller: int, report: Callable[[str], None
     jars = ensure_jars("broker", report)
     access = compile_access_check(java, jars, report)
     data, settings, logging = home / NAME, home / "kafka.properties", home / "kafka-log4j2.properties"
-    values = {"local": LOCAL, "port": port, "controller": controller, "data": _escaped(data)}
+    values = {"local": LOCAL, "port": port, "controller": controller, "data": NAME}
     settings.write_text(_SETTINGS.format(**values))
     logging.write_text(_LOGGING)
     run = (
         str(java.binary),
         *_JVM,
-        f"-Dlog4j2.configurationFile={logging}",
+        f"-Dlog4j2.configurationFile={logging.name}",
         "-cp",
         # Kafka's own class of the same name comes after it.
         os.pathsep.join(map(str, [*([access] if access else []), *jars])),
     )
     if not (data / "meta.properties").exists():
         report("formatting the broker's folder")
-        _format(run, settings)
+        _format(run, settings, home)
     return ServerSpec(NAME, (*run, "kafka.Kafka", str(settings)), str(home.log(NAME)), grace=6.0)
 
 
@@ -124,12 +126,7 @@ def _quiet(error: object) -> None:
     """Ignore errors: a broker that is still starting refuses connections."""
 
 
-def _escaped(path: Path) -> str:
-    """Escape a path for a properties file."""
-    return str(path).replace("\\", "\\\\")
-
-
-def _format(run: tuple[str, ...], settings: Path) -> None:
+def _format(run: tuple[str, ...], settings: Path, home: Home) -> None:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # StorageTool reads an identifier that begins with a dash as an option.
     cluster = "m" + cluster[1:]
@@ -138,6 +135,7 @@ def _format(run: tuple[str, ...], settings: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        cwd=home.path,
     )
     if result.returncode:
         last = (result.stderr.strip() or result.stdout.strip() or "no reason given").splitlines()[-1]

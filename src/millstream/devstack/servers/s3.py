@@ -95,7 +95,8 @@ def _write_properties(home: Home, port: int) -> Path:
         # Amazon's SDK sends a checksum with a request that deletes several objects.
         "s3proxy.ignore-unknown-headers": "true",
         "jclouds.provider": _STORE,
-        "jclouds.filesystem.basedir": str(home / _FOLDER / "data"),
+        # Relative to the folder of the stack, in which servers are started: a property file is Latin-1.
+        "jclouds.filesystem.basedir": f"{_FOLDER}/data",
         # The store itself asks for none, and S3Proxy for any.
         "jclouds.identity": "local",
         "jclouds.credential": "local",

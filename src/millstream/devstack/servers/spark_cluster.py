@@ -92,7 +92,8 @@ def prepare(home: Home, name: str, port: int) -> ServerSpec:
     make_private(folder)
     offer = ("--cores", str(size.cores), "--memory", f"{size.memory}m", "--work-dir", str(folder / "work"))
     words = ("org.apache.spark.deploy.worker.Worker", *common, *offer, f"spark://{LOCAL}:{port}")
-    return _server(home, name, words, {"SPARK_LOCAL_DIRS": str(folder / "local")})
+    # Relative to the folder of the stack, in which servers are started: Spark splits the variable at a comma.
+    return _server(home, name, words, {"SPARK_LOCAL_DIRS": f"{_FOLDER}/{name}/local"})
 
 
 def _server(home: Home, name: str, words: tuple[str, ...], environment: dict[str, str]) -> ServerSpec:
