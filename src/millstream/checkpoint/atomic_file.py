@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.checkpoint.remote.path import CheckpointPath
+
+# The answer of shared folders of VirtualBox and of some mounts by CIFS and 9p. They write the names by themselves.
+_NOT_FOR_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 def write_durably(file: CheckpointPath, text: str) -> None:
@@ -35,8 +39,16 @@ def _write_local(file: Path, text: str) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     draft.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
+    flush_path(file.parent)
+
+
+def flush_path(path: Path) -> None:
+    """Write a file, or the names in a folder if its file system supports that, to the disk. Raises `OSError`."""
+    handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NOT_FOR_FOLDERS or not path.is_dir():
+            raise
     finally:
-        os.close(folder)
+        os.close(handle)

@@ -12,12 +12,11 @@ A folder with files cannot be replaced in one step, so a journal next to it name
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from itertools import count
 from typing import TYPE_CHECKING
 
-from millstream.checkpoint.atomic_file import write_durably
+from millstream.checkpoint.atomic_file import flush_path, write_durably
 from millstream.checkpoint.remote.path import RemotePath
 
 if TYPE_CHECKING:
@@ -98,15 +97,6 @@ def flush_folder(folder: Path) -> None:
     """Write all files of a folder to the disk."""
     for path in (*folder.rglob("*"), folder):
         flush_path(path)
-
-
-def flush_path(path: Path) -> None:
-    """Write a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _journal(folder: Path) -> Path:

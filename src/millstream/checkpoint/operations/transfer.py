@@ -8,11 +8,12 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.checkpoint.atomic_file import flush_path
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.former_checkpoint import keep_place
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.checkpoint.remote.path import require_local
-from millstream.checkpoint.replacement import finish_replacement, flush_folder, flush_path
+from millstream.checkpoint.replacement import finish_replacement, flush_folder
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from millstream.checkpoint.atomic_file import write_durably
+from millstream.checkpoint.atomic_file import flush_path, write_durably
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.private_folder import make_private
 from millstream.checkpoint.remote.object_lease import OWN
 from millstream.checkpoint.remote.own_files import ROWS
 from millstream.checkpoint.remote.path import RemotePath, delete_folder, rename_path, to_spark_path
-from millstream.checkpoint.replacement import flush_folder, flush_path
+from millstream.checkpoint.replacement import flush_folder
 from millstream.connectors.api.batch_ledger import UNTOLD, BatchMetadata, parse_metadata
 from millstream.engine.events.event_bus import now
 from millstream.spark import internals
