@@ -239,6 +239,8 @@ def rates():
         ("CREATE STREAMING TABLE t AS SELECT * FROM STREAM a JOIN b USING (id);", "joins a stream with the table"),
         ("CREATE STREAMING TABLE t AS SELECT id FROM STREAM a WHERE id IN (SELECT id FROM total);", "rows change"),
         ("CREATE MATERIALIZED VIEW t AS SELECT 1 AS id;", "it reads no stream"),
+        ("CREATE MATERIALIZED VIEW t AS SELECT id FROM a WHERE id > unix_date(current_date());", "by the clock"),
+        ("CREATE MATERIALIZED VIEW t AS SELECT a.id FROM a JOIN b ON a.id > year(now());", "by the clock"),
         ("CREATE STREAMING TABLE t;", "no flow writes it"),
     ],
 )  # fmt: skip

@@ -206,6 +206,10 @@ class FlowMigration:
                     raise NotMovable(
                         f"it is a batch query that {reason}, which no stream can keep up to date"
                     )
+            if _CLOCK.search(plan):
+                raise NotMovable(
+                    "it selects rows by the clock, and a stream does not remove rows that become too old"
+                )
 
     def _view_name(self, flow: DeclaredFlow, flows: list[DeclaredFlow], name: str) -> str:
         """Return the name of a flow's view: that of its table, if it is the only one that writes it."""
@@ -357,6 +361,12 @@ _NO_STREAM = {
     "Except": "takes a difference",
     "Intersect": "takes an intersection",
 }
+
+
+# A condition with the clock in the text of a plan.
+_CLOCK = re.compile(
+    r"^[\s:+|-]*(?:Filter|Join)\b.*\b(?:current_date|current_timestamp|now|localtimestamp)\(", re.MULTILINE
+)
 
 
 def _is_streaming(flow: DeclaredFlow) -> bool:
