@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import millstream as ms
 from millstream.pipeline.spec_file import LoadedSpec, load_spec, load_text
 
 HEAD = "name: shop\nsources:\n  clicks: {rate: {}}\n"
@@ -172,6 +173,23 @@ def test_an_override_that_cannot_be_applied_is_a_finding(tmp_path: Path, given: 
     loaded = load_here(tmp_path, HEAD + "queries:\n  clicks: {to: [{console: }]}\n", given)
 
     assert messages(loaded) == [said]
+
+
+def test_an_override_changes_one_of_two_sources_that_share_their_settings() -> None:
+    shop = ms.declare("shop")
+    topic = ms.kafka(bootstrap_servers="b:1", subscribe="orders")
+    for name in ("first", "second"):
+        shop.source(name, topic, schema={"id": "int"})
+        shop.query(name, to=ms.console())
+
+    loaded = shop.load(None, {}, ["sources.first.kafka.subscribe=returns"])
+
+    assert loaded.pipeline is not None
+    sources = loaded.pipeline.sources
+    topics = [
+        source.model_dump()["subscribe"] for source in (sources["first"].source, sources["second"].source)
+    ]
+    assert topics == [("returns",), ("orders",)]
 
 
 def test_an_override_makes_a_missing_variable_unneeded(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from millstream.diagnostics.spec_codes import build_finding
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 def apply_overrides(data: Any, overrides: Sequence[str]) -> tuple[Any, dict[Path, str], list[Finding]]:
     """Apply each `key=value`; return the data, the paths that were set, and a finding for each that failed."""
-    data = copy.deepcopy(data)
+    data = _copy(data)
     places: dict[Path, str] = {}
     findings: list[Finding] = []
     for text in overrides:
@@ -38,6 +37,13 @@ def apply_overrides(data: Any, overrides: Sequence[str]) -> tuple[Any, dict[Path
         except _UnknownPath as error:
             findings.append(build_finding("MS007", f"--set {name}: {error.message}", fix=error.fix))
     return data, places, findings
+
+
+def _copy(data: Any) -> Any:
+    """Return mappings and lists without any that two places share, as settings of a pipeline in Python may be."""
+    if isinstance(data, dict):
+        return {key: _copy(value) for key, value in data.items()}
+    return [_copy(value) for value in data] if isinstance(data, list) else data
 
 
 class _UnknownPath(Exception):
