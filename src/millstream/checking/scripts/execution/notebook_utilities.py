@@ -107,6 +107,11 @@ class Widgets:
 
     getArgument = get  # noqa: N815 - Databricks' name
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(self._doubt)
+
     def remove(self, name: str) -> None:
         """Forget a field."""
         self._defaults.pop(name, None)
