@@ -100,10 +100,20 @@ def build_sink(query: StartedQuery) -> tuple[dict[str, Any], list[str]]:
             settings["partition_by"] = list(query.partitioned)
     elif kind == "kafka":
         settings["bootstrap_servers"] = _text(options.pop("kafka.bootstrap.servers", ""), "KAFKA")
-        settings["topic"] = _text(options.pop("topic", ""), "TOPIC")
+        # Names of columns that the sink of Spark reads, whatever their case is.
+        columns = {name.lower(): name for name in (query.columns.names if query.columns else ())}
+        topic = options.pop("topic", "")
+        if not topic and "topic" in columns:
+            settings["topic_column"] = columns["topic"]
+        else:
+            settings["topic"] = _text(topic, "TOPIC")
         settings["format"] = "raw"
-        if query.columns is not None and "key" in query.columns.names:
-            settings["key"] = "key"
+        settings |= {"key": columns["key"]} if "key" in columns else {}
+        notes += [
+            f"the column '{columns[name]}' of the records is left out"
+            for name in ("headers", "partition")
+            if name in columns
+        ]
     elif kind == "memory":
         settings["table"] = re.sub(r"\W+", "_", query.name)
     elif kind != "console":

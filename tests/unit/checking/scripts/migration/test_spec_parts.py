@@ -5,11 +5,12 @@ from __future__ import annotations
 from unittest.mock import MagicMock
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from millstream.checking.scripts.interception.absent import MARK
 from millstream.checking.scripts.interception.recording import StartedQuery
 from millstream.checking.scripts.interception.writers import record_setting
-from millstream.checking.scripts.migration.spec_parts import build_trigger
+from millstream.checking.scripts.migration.spec_parts import build_sink, build_trigger
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,35 @@ def test_a_trigger_has_its_interval_or_a_variable_and_a_note(
 
     assert built == trigger
     assert [difference.startswith(note) for difference in notes] == ([True] if note else [])
+
+
+@pytest.mark.parametrize(
+    ("columns", "topic", "settings", "notes"),
+    [
+        ("value", "orders", {"topic": "orders"}, []),
+        ("Key value", "orders", {"topic": "orders", "key": "Key"}, []),
+        ("Topic value", "", {"topic_column": "Topic"}, []),
+        ("topic value", "orders", {"topic": "orders"}, []),
+        ("value", "", {"topic": "${TOPIC:-set-topic}"}, []),
+        (
+            "value headers partition",
+            "orders",
+            {"topic": "orders"},
+            [
+                "the column 'headers' of the records is left out",
+                "the column 'partition' of the records is left out",
+            ],
+        ),
+    ],
+)
+def test_a_topic_gets_the_columns_that_spark_writes_there(
+    columns: str, topic: str, settings: dict[str, str], notes: list[str]
+) -> None:
+    options = {"kafka.bootstrap.servers": "b:1"} | ({"topic": topic} if topic else {})
+    schema = StructType([StructField(name, StringType()) for name in columns.split()])
+    query = StartedQuery(1, MagicMock(), format="kafka", options=options, columns=schema)
+
+    sink, differences = build_sink(query)
+
+    assert sink == {"kafka": {"bootstrap_servers": "b:1", "format": "raw", **settings}}
+    assert differences == notes
