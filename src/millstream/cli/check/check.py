@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from millstream.cli.check.reports import format_reports
 from millstream.cli.cluster import use_cluster
 from millstream.cli.messages import is_quiet, print_hint
 from millstream.cli.project import find_spec, load_project, project_options, use_colors
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from millstream.checking.batch_check import Checker, CheckReport
     from millstream.checking.check import CheckResult
     from millstream.checking.targets import CheckTarget
-    from millstream.diagnostics.finding import Finding
     from millstream.pipeline.model import Pipeline
     from millstream.pipeline.spec_file import LoadedSpec
 
@@ -228,7 +227,7 @@ def _serve(targets: Sequence[Path], overrides: Sequence[str], env_file: Path | N
     if targets:
         raise InvalidInput("--server reads the files to check from stdin", "leave their names out")
     with Checker(load=lambda path: load_project(path, overrides, env_file), confines=True) as checker:
-        return serve(checker, lambda reports: format_reports(reports, "json"))
+        return serve(checker)
 
 
 def check_with_spark(loaded: LoadedSpec) -> CheckResult:
@@ -275,39 +274,6 @@ def _text(report: CheckReport, *, named: bool) -> str:
     if not checked.findings:
         rendered = f"{format_counts(pipeline) if pipeline else report.target.name}, no findings\n\n{rendered}"
     return f"{report.target.name}\n\n{rendered}\n" if named else rendered
-
-
-def format_reports(reports: Sequence[CheckReport], form: str) -> str:
-    """Format the reports of all targets together for programs."""
-    from millstream.analysis.rule_pages import read_page
-    from millstream.diagnostics.judged_query import judged_to_json
-    from millstream.diagnostics.render import render
-    from millstream.spec.secrets.redaction import redact_values
-
-    findings = [_drop_redacted_edit(finding) for report in reports for finding in report.checked.findings]
-    texts = {name: text for report in reports for name, text in report.checked.texts.items()}
-    guarantees = [
-        {**promise.plain(), "target": report.target.name}
-        for report in reports
-        for promise in report.checked.promises
-    ]
-    pages = {code: text for code in {finding.code for finding in findings} if (text := read_page(code))}
-    judged = [
-        judged_to_json(query, report.target.name)
-        for report in reports
-        for query in report.checked.judged or ()
-    ]
-    return redact_values(
-        render(findings, texts, form, False, guarantees, pages, judged)  # type: ignore[arg-type]  # noqa: FBT003 - colour
-    )
-
-
-def _drop_redacted_edit(finding: Finding) -> Finding:
-    """Return a finding without an edit that contains a known secret: programs write edits into files."""
-    from millstream.spec.secrets.redaction import redact_values
-
-    lines = finding.edit.insert if finding.edit else ()
-    return replace(finding, edit=None) if any(redact_values(line) != line for line in lines) else finding
 
 
 def format_total(reports: Sequence[CheckReport]) -> str:

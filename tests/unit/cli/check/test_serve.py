@@ -11,7 +11,7 @@ import pytest
 from millstream.checking.batch_check import CheckReport
 from millstream.checking.check import CheckResult
 from millstream.checking.targets import CheckTarget, TargetKind
-from millstream.cli.check.check import format_reports
+from millstream.cli.check.reports import format_reports
 from millstream.cli.check.serve import check_file
 from millstream.diagnostics.finding import Edit, Finding, Severity, Span
 from millstream.spec.secrets.redaction import REDACTOR
@@ -56,7 +56,7 @@ def test_an_editor_gets_the_lines_of_an_edit_as_they_are(tmp_path: Path) -> None
     spec = tmp_path / "pipeline.yml"
     spec.write_text("sources: {}\n")
 
-    answer = check_file(SpecChecker(), spec, lambda reports: format_reports(reports, "json"))  # type: ignore[arg-type]
+    answer = check_file(SpecChecker(), spec)  # type: ignore[arg-type]
 
     assert [edit["insert"] for edit in edits(answer)] == [[LINE]]
 
