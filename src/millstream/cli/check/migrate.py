@@ -42,7 +42,7 @@ class _WithArguments(click.Command):
         has_output = any(word.startswith(_OUTPUT) for word in args[:index])
         end = index + 1
         while end < len(args):
-            if args[end] == _OUTPUT[0] and not has_output:
+            if args[end] == _OUTPUT[0] and not has_output and args[end + 1 : end + 2] != ["--"]:
                 has_output = True
                 end += 1
             elif args[end] not in _FLAGS_AFTER_SCRIPT:
@@ -50,13 +50,13 @@ class _WithArguments(click.Command):
             end += 1
         arguments = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
         print_taken_option(self, arguments)
-        return super().parse_args(ctx, [*args[:end], "--", *arguments])
+        # Without arguments, `--` would be the value of an option that lacks one.
+        return super().parse_args(ctx, [*args[:end], *(["--", *arguments] if arguments else [])])
 
 
 @click.command(
     "migrate",
     cls=_WithArguments,
-    context_settings={"ignore_unknown_options": True},
     short_help="Convert a PySpark script or Spark declarative pipelines.",
 )
 @click.argument("script", type=click.Path(path_type=Path, exists=True))

@@ -21,9 +21,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def parsed(*words: str) -> dict[str, Any]:
     """The parameters of the command."""
-    context = click.Context(command, info_name="migrate")
-    command.parse_args(context, list(words))
-    return context.params
+    return command.make_context("migrate", list(words)).params
 
 
 @pytest.mark.parametrize(
@@ -67,6 +65,18 @@ def test_an_option_that_goes_to_the_script_is_named(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == (
         "'--output' goes to the script; put options of migrate before its name\n"
     )
+
+
+@pytest.mark.parametrize("words", ["job.py -o", "job.py --prove -o", "-o"])
+def test_an_option_without_its_value_is_refused(words: str) -> None:
+    with pytest.raises(click.BadOptionUsage, match="requires an argument"):
+        parsed(*words.split())
+
+
+@pytest.mark.parametrize("words", ["spark-pipeline.yml --prov", "--prov job.py"])
+def test_an_unknown_option_of_the_command_is_refused(words: str) -> None:
+    with pytest.raises(click.NoSuchOption, match="--prov"):
+        parsed(*words.split())
 
 
 def test_an_address_is_no_folder_for_a_project(tmp_path: Path) -> None:
