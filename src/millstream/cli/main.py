@@ -213,15 +213,16 @@ def _explain_lost_jvm(error: Exception) -> MillstreamError | None:
 
 def _explain_file_error(error: Exception) -> MillstreamError | None:
     """Return what to report if the file system has refused to read or write a file, which is no defect."""
-    if (
-        not isinstance(error, OSError)
-        or error.errno not in _FILE_ERRORS
-        or not isinstance(error.filename, str)
-    ):
+    if not isinstance(error, OSError) or error.errno not in _FILE_ERRORS:
         return None
+    fix = _FILE_ERRORS[error.errno]
     # Of two names, the second is that of the file to be written.
     file = error.filename2 if isinstance(error.filename2, str) else error.filename
-    fix = _FILE_ERRORS[error.errno]
+    if not isinstance(file, str):
+        # A write to an open file does not name it. Other errors without a name are not about a file.
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        file = "a file"
     if error.errno == errno.EACCES and (owner := _find_owner(Path(file))) is not None:
         fix = f"run the command as user '{owner}', or {fix}"
     failure = NotReady(f"{file} cannot be read or written: {error.strerror}", fix)

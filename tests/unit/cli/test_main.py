@@ -91,6 +91,21 @@ def test_a_file_that_the_system_refuses_is_no_defect(
     assert capsys.readouterr().err == message
 
 
+def test_a_write_to_a_full_disk_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The error of a write, other than that of an open, does not name the file.
+    monkeypatch.setattr(
+        "millstream.cli.main.cli.main", lambda *_, **__: Path("/dev/full").write_text("batch")
+    )
+
+    assert run_command(["checkpoint", "list"]) == 4
+
+    assert capsys.readouterr().err == (
+        "millstream: a file cannot be read or written: No space left on device\n  fix: free space on its disk\n"
+    )
+
+
 @pytest.mark.parametrize(
     "error",
     [OSError(errno.EACCES, "Permission denied"), FileNotFoundError(errno.ENOENT, "No such file", "/srv/ck")],

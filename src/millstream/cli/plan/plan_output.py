@@ -37,16 +37,11 @@ def render_plans(plans: Sequence[QueryPlan], loaded: LoadedSpec, form: str) -> s
     if form == "json":
         text = json.dumps({"queries": [_to_json(plan) for plan in plans]}, indent=2) + "\n"
     elif form == "text":
-        text = escape_lines(line for plan in plans for line in _format(plan, loaded))
+        text = "".join(f"{escape_control(line)}\n" for plan in plans for line in _format(plan, loaded))
     else:
         findings = [finding for plan in plans for finding in list_findings(plan, loaded)]
         text = render(findings, loaded.texts, "github" if form == "github" else "junit")
     return redact_values(text)
-
-
-def escape_lines(lines: Iterator[str]) -> str:
-    """Return lines as one text, without control characters."""
-    return "".join(f"{escape_control(line)}\n" for line in lines)
 
 
 def _to_json(plan: QueryPlan) -> dict[str, object]:
