@@ -66,7 +66,8 @@ def _compile(tree: ast.Module) -> types.CodeType | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
         try:
-            return compile(tree, "<text>", "exec")
+            # Not with the `annotations` of this module: a file without them reads names in annotations when it runs.
+            return compile(tree, "<text>", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError):
             return None
 

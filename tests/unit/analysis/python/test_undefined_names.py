@@ -36,6 +36,13 @@ def test_all_code_of_a_file_is_read_if_no_function_is_named() -> None:
     assert undefined("limit = least + 1\ndef store(batch):\n    return most", "") == ["least:1", "most:3"]
 
 
+def test_annotations_are_read_unless_they_stay_texts() -> None:
+    text = "def store(batch: Frame):\n    return batch"
+
+    assert undefined(text, "") == ["Frame:1"]
+    assert undefined(f"from __future__ import annotations\n{text}", "") == []
+
+
 def test_the_names_of_a_known_import_of_all_are_defined() -> None:
     text = "from functions import *\ndef store(batch):\n    return batch.select(col, expr)"
 

@@ -148,14 +148,20 @@ STORE = (
 
 def test_a_function_is_cut_with_the_names_of_the_module_that_it_uses() -> None:
     script = (
-        "import logging\nfrom pyspark.sql.functions import col, max, sum\n"
+        "import logging\nfrom pyspark.sql import DataFrame\nfrom pyspark.sql.functions import col, max, sum\n"
         "log = logging.getLogger(__name__)\nroot: str = '/lake'\ntarget = root + '/a'\n"
         "sizes = [size for size in (1, 2)]\nbatch = 'of the module'\n"
     )
 
-    imports, definitions = ScriptCode([script + RATES + STORE], {}).function("store")
+    store = STORE.replace("batch, number", "batch: DataFrame, number: int")
 
-    assert imports == ["import logging", "from pyspark.sql.functions import max, sum"]
+    imports, definitions = ScriptCode([script + RATES + store], {}).function("store")
+
+    assert imports == [
+        "import logging",
+        "from pyspark.sql import DataFrame",
+        "from pyspark.sql.functions import max, sum",
+    ]
     assert definitions[:-1] == [
         "log = logging.getLogger(__name__)",
         "root: str = '/lake'",
