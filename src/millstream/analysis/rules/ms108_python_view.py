@@ -40,10 +40,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for query, number, entry in facts.sinks():
         for field, reference in entry.sink.functions().items():
             # Spark calls the function of a view when it is built, and that of a sink in the first batch.
-            mistake = _find_problem(reference, folder, "deliveries", classes=True) or _find_missing_name(
-                reference, folder
-            )
-            if mistake:
+            if mistake := _find_problem(reference, folder, "deliveries", classes=True, names=True):
                 span = facts.places.value("queries", query, "to", number, "sink", field)
                 message = f"{entry.sink.kind} of query '{query}': {mistake.message}"
                 yield CODE.error(message, span, why=mistake.why, fix=mistake.fix, query=query)
@@ -56,8 +53,13 @@ class _Problem:
     fix: str = ""
 
 
-def _find_problem(reference: str, folder: Path, example: str, *, classes: bool = False) -> _Problem | None:
-    """Return why the function (or the class, if classes are allowed) is missing, or `None` if it exists."""
+def _find_problem(
+    reference: str, folder: Path, example: str, *, classes: bool = False, names: bool = False
+) -> _Problem | None:
+    """Return why the function (or the class, if classes are allowed) is missing, or `None` if it exists.
+
+    With `names`, also return the first name that it needs and its file does not define.
+    """
     module, _, function = reference.partition(":")
     if not module or not function:
         return _Problem(f"'{reference}' is not 'module:function'", fix=f"write it as '{example}:name'")
@@ -76,7 +78,7 @@ def _find_problem(reference: str, folder: Path, example: str, *, classes: bool =
         )
     known = [*list_functions(text), *(_list_classes(text) if classes else ())]
     if function in known:
-        return None
+        return _find_missing_name(relative_path, text, function) if names else None
     matches = get_close_matches(function, known, n=1)
     why = _find_syntax_error(text)
     fix = f"write '{module}:{matches[0]}'" if matches else "" if why else f"define 'def {function}(…)' in it"
@@ -84,11 +86,9 @@ def _find_problem(reference: str, folder: Path, example: str, *, classes: bool =
     return _Problem(f"{relative_path} {message}", fix=fix)
 
 
-def _find_missing_name(reference: str, folder: Path) -> _Problem | None:
+def _find_missing_name(path: str, text: str, function: str) -> _Problem | None:
     """Return the first name that a function needs and its file does not define."""
-    module, _, function = reference.partition(":")
-    path = module.replace(".", "/") + ".py"
-    for undefined in list_undefined_names((folder / path).read_text(encoding="utf-8"), function):
+    for undefined in list_undefined_names(text, function):
         return _Problem(
             f"{path} does not define '{undefined.name}', which '{function}' needs (line {undefined.line})",
             "the first batch raises a NameError, which ends the query",
