@@ -32,11 +32,13 @@ _LITERALS = {"Now", "CurrentTime"}
 def push_conditions(node: PlanNode, above: Conditions) -> list[Conditions]:
     """Return for each child of a node the conditions that its rows meet or are dropped for.
 
-    `above` are those on the node's own rows. Conditions pass through filters, deterministic projections and inner
-    joins; an outer join lets those on its complete side pass.
+    `above` are those on the node's own rows. Conditions pass through filters, deterministic projections and
+    generators, and inner joins; an outer join lets those on its complete side pass.
     """
     nothing: list[Conditions] = [() for _ in node.children]
-    if node.kind not in ("Filter", "Project", "Join") or (node.kind == "Project" and not above):
+    if node.kind not in ("Filter", "Project", "Generate", "Join"):
+        return nothing
+    if node.kind in ("Project", "Generate") and not above:
         return nothing
     try:
         fields = parse_fields(node.fields, node.java)
@@ -44,6 +46,8 @@ def push_conditions(node: PlanNode, above: Conditions) -> list[Conditions]:
             return [_push_through_filter(fields["condition"], above)]
         if node.kind == "Project":
             return [_push_through_projection(fields["projectList"], above)]
+        if node.kind == "Generate":
+            return [_push_through_generator(node, fields["generator"], above)]
         return _push_through_join(node, fields.get("condition", ()), above)
     except UNKNOWN_SHAPE:
         return nothing
@@ -67,6 +71,14 @@ def _push_through_filter(condition: Iterable[ParsedExpression], above: Condition
     parts = [part for tree in condition for part in split_conjuncts(tree)]
     own = tuple(part for part in parts if not _is_nondeterministic(part))
     return (*above, *own) if len(own) == len(parts) else own
+
+
+def _push_through_generator(
+    node: PlanNode, generator: Iterable[ParsedExpression], above: Conditions
+) -> Conditions:
+    if any(map(_is_nondeterministic, generator)):
+        return ()
+    return select_conditions(above, (attribute.id for attribute in node.children[0].output))
 
 
 def _push_through_projection(columns: list[ParsedExpression], above: Conditions) -> Conditions:

@@ -85,6 +85,8 @@ def test_the_tolerant_call_has_the_type_of_the_other(raw: DataFrame, expression:
     [
         "CAST(length(line) AS INT)",
         "try_cast(trim(amount) AS INT)",
+        # It is NULL where nothing matches.
+        "CAST(regexp_substr(line, '[0-9]{1,9}') AS INT)",
         "CAST(payload.n AS BIGINT)",
         "CAST(CASE WHEN amount = 'a' THEN '1' ELSE '2' END AS INT)",
     ],

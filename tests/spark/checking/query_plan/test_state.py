@@ -71,6 +71,7 @@ FILTERED: dict[str, tuple[bool, Growth]] = {
     f"WITH pairs AS ({PAIRS}) SELECT 1 FROM pairs p WHERE id = other AND {LATER}": (True, MARK),
     f"SELECT 1 FROM (SELECT *, upper(other) AS up FROM ({PAIRS})) WHERE id = up AND {LATER}": (True, MARK),
     f"SELECT 1 FROM (SELECT * FROM ({PAIRS} ON c.id = o.id) WHERE n > 0) WHERE {LATER}": (True, MARK),
+    f"SELECT 1 FROM clicks c, orders o LATERAL VIEW explode(array(1, 2)) x AS y WHERE {NEAR}": (True, MARK),
     # It compares no columns of both sides with `=`, or limits the times in one direction only.
     f"SELECT 1 FROM clicks c JOIN orders o ON {BOUND} WHERE c.n > 10": (False, MARK),
     "SELECT 1 FROM clicks c JOIN orders o ON c.id = o.id WHERE c.ts > '2026-01-01' AND o.ts > '2026-01-01'": (

@@ -23,7 +23,6 @@ _TYPES: dict[str, Any] = {
             "Overlay",
             "RegExpExtract",
             "RegExpReplace",
-            "RegExpSubStr",
             "Right",
             "SplitPart",
             "StringReplace",
