@@ -51,5 +51,6 @@ def _list_places(pipeline: Pipeline, queries: Sequence[str]) -> Iterator[tuple[s
             if isinstance(place, Location) and not entry.sink.is_written_without_spark:
                 yield f"a sink of query '{query}'", place
     place = getattr(pipeline.letters, "path", None)
-    if isinstance(place, Location) and any(map(pipeline.may_write_dead_letters, (*sources, *pipeline.views))):
+    views = {view for query in queries for view in graph.views(query)}
+    if isinstance(place, Location) and any(map(pipeline.may_write_dead_letters, (*sources, *views))):
         yield "the store of dead letters", place

@@ -26,9 +26,11 @@ name: shop
 sources:
   orders: {{json: "{source}", schema: {{id: bigint}}, on_malformed: {on_malformed}}}
   idle: {{json: idle, schema: {{id: bigint}}, on_malformed: dead_letter}}
+views:
+  checked: {{sql: "SELECT * FROM idle", expect: {{known: {{that: id > 0, otherwise: dead_letter}}}}}}
 queries:
   orders: {{to: [{{parquet: "{sink}"}}, {{duckdb: {{path: shop.duckdb, table: orders}}}}]}}
-  idle: {{to: {{parquet: idle-files}}}}
+  idle: {{from: checked, to: {{parquet: idle-files}}}}
 """
     pipeline = load_text("pipeline.yml", text, PROJECT, {}).pipeline
     assert pipeline is not None
