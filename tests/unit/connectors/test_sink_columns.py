@@ -55,6 +55,15 @@ def test_a_type_that_spark_cannot_write_there_is_refused(kind: str, type_: str) 
 
 
 @pytest.mark.parametrize(
+    "settings", [{"format": "json"}, {"format": "csv"}, {"format": "raw", "value": "name"}]
+)
+def test_a_key_of_several_columns_is_json_in_any_format(settings: dict[str, str]) -> None:
+    (problem,) = sink("kafka", key=["id", "odd"], **settings).refuses({**PLAIN, "odd": "map<binary,int>"})
+
+    assert problem.message == "JSON cannot store the keys of column 'odd' of type map<binary,int>"
+
+
+@pytest.mark.parametrize(
     ("kind", "type_"),
     [
         ("delta", "void"),

@@ -192,6 +192,10 @@ class KafkaSink(Broker, Sink):
     def refuses(self, columns: Mapping[str, str]) -> list[Problem]:
         """Check the types of a raw value and of CSV columns, and that a column is left for the value."""
         raw = self.value or "value"
+        # A key of several columns is JSON, whatever the value is.
+        keys = {name: columns[name] for name in self.key if name in columns} if len(self.key) > 1 else {}
+        if problems := list(json_key_problems(keys)):
+            return problems
         if self.format == "raw":
             if raw not in columns or outer_type(columns[raw]) in ("string", "binary", "char", "varchar"):
                 return []
