@@ -82,6 +82,25 @@ def test_a_table_whose_types_would_cut_values_is_refused(
         opened(spark, sink, fraction)
 
 
+def test_only_a_column_that_delta_widens_takes_values_of_a_larger_type(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = tmp_path / "t"
+    sink = DeltaSink.model_validate({"path": str(place), "merge_on": ["id"], "merge_schema": True})
+    spark.sql(
+        f"CREATE TABLE delta.`{place}` (id BIGINT, n INT, large BIGINT) USING delta"
+        " TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+    )
+    fraction = spark.sql("SELECT 1L AS id, 1.9D AS n")
+
+    opened(spark, sink, fraction).write(fraction, 0)
+
+    # delta-rs does not read a table whose columns may be widened.
+    assert [row.n for row in spark.read.format("delta").load(str(place)).collect()] == [1.9]
+    with pytest.raises(NotReady, match=r"column 'large' of .* is bigint, but the query's column is double"):
+        opened(spark, sink, spark.sql("SELECT 1L AS id, 1.9D AS large"))
+
+
 def test_a_table_of_the_query_has_its_types(spark: SparkSession, tmp_path: Path) -> None:
     sink = DeltaSink.model_validate({"path": str(tmp_path / "t"), "merge_on": ["id"]})
     rows = spark.sql(

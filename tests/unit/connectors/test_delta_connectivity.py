@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from millstream.connectors import registry
 from millstream.connectors.api.values.connectivity import CheckpointedSource
-from millstream.connectors.delta.commit.column_casts import TYPE_WIDENING, describe_loss
+from millstream.connectors.delta.commit.column_casts import TYPE_WIDENING, describe_loss, is_widened
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode
@@ -111,11 +111,35 @@ def test_a_merge_that_would_lose_a_part_of_each_value_is_told(place: Location, g
 
 def test_a_merge_that_may_widen_the_columns_type_loses_nothing(place: Location) -> None:
     settings: dict[str, Any] = {"merge_on": ("id",), "merge_schema": True}
-    assert [code for code, _ in of_sink(place, {"id": "string", "n": "double"}, **settings)] == ["MS568"]
+    columns = {"id": "string", "n": "decimal(22,2)"}
+    assert [code for code, _ in of_sink(place, columns, **settings)] == ["MS568"]
 
     DeltaTable(str(place)).alter.set_table_properties({TYPE_WIDENING: "true"}, raise_if_not_exists=False)
 
-    assert of_sink(place, {"id": "string", "n": "double"}, **settings) == []
+    assert of_sink(place, columns, **settings) == []
+    # Delta does not widen a bigint to a double.
+    assert [code for code, _ in of_sink(place, {"id": "string", "n": "double"}, **settings)] == ["MS568"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "widened"),
+    [
+        ("int", "double", True),
+        ("bigint", "double", False),
+        ("int", "float", False),
+        ("date", "timestamp_ntz", True),
+        ("date", "timestamp", False),
+        ("int", "decimal(12,2)", True),
+        ("int", "decimal(11,2)", False),
+        ("bigint", "decimal(22,2)", True),
+        ("decimal(9,2)", "decimal(10,3)", True),
+        ("decimal(9,2)", "decimal(9,3)", False),
+        ("decimal(9,2)", "double", False),
+        ("boolean", "decimal(38,2)", False),
+    ],
+)
+def test_only_a_type_with_room_for_the_values_is_widened(column: str, value: str, *, widened: bool) -> None:
+    assert is_widened(column, value) is widened
 
 
 @pytest.mark.parametrize(

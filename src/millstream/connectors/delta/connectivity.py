@@ -9,7 +9,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
-from millstream.connectors.delta.commit.column_casts import NUMBERS, TYPE_WIDENING, accepts, describe_loss
+from millstream.connectors.delta.commit.column_casts import (
+    NUMBERS,
+    TYPE_WIDENING,
+    accepts,
+    describe_loss,
+    is_widened,
+)
 from millstream.connectors.delta.commit.delta_rs_paths import require_delta_rs
 from millstream.connectors.delta.commit.log import TableSnapshot, require_compatible
 from millstream.connectors.delta.folder_check import require_writable
@@ -110,9 +116,11 @@ def check_sink(
             )
     merges = bool(sink.row_key) and mode is not OutputMode.COMPLETE
     widening = (table.metadata().configuration or {}).get(TYPE_WIDENING, "false")
-    widens = sink.merge_schema and widening.lower() == "true"
-    for name, query_type in {} if columns is None or widens else columns.items():
+    may_widen = sink.merge_schema and widening.lower() == "true"
+    for name, query_type in {} if columns is None else columns.items():
         kind = lower.get(name.lower())
+        if kind and may_widen and is_widened(kind, query_type):
+            continue
         loss = describe_loss(kind, query_type) if kind and merges else ""
         if not kind or (not loss and (sink.merge_schema or accepts(kind, query_type, merges=merges))):
             continue

@@ -16,7 +16,19 @@ _CAST = (
 )
 TYPE_WIDENING = "delta.enableTypeWidening"
 """Table property with which a merge that evolves the schema may widen a column's type instead."""
-_SCALE = re.compile(r"decimal\(\d+,(\d+)\)")
+# The types of a column and a value for which Delta widens the column, next to decimals with more digits.
+_WIDENED = frozenset(
+    {
+        ("tinyint", "double"),
+        ("smallint", "double"),
+        ("int", "double"),
+        ("float", "double"),
+        ("date", "timestamp_ntz"),
+    }
+)
+# The digits before the point of the least decimal to which Delta widens a whole number.
+_WHOLE_DIGITS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def accepts(column_type: str, value_type: str, *, merges: bool) -> bool:
@@ -53,10 +65,24 @@ def describe_loss(column_type: str, value_type: str) -> str:
     return ""
 
 
+def is_widened(column_type: str, value_type: str) -> bool:
+    """Return whether Delta gives the column a type that has room for the values, if it may (`TYPE_WIDENING`)."""
+    digits = _count_digits(value_type)
+    if digits is None:
+        return (column_type, value_type) in _WIDENED
+    before, after = _count_digits(column_type) or (_WHOLE_DIGITS.get(column_type, 39), 0)
+    return digits[0] >= before and digits[1] >= after
+
+
 def _outer(kind: str) -> str:
     return kind.partition("<")[0].partition("(")[0]
 
 
 def _scale(kind: str) -> int:
-    match = _SCALE.fullmatch(kind)
-    return int(match[1]) if match else 0
+    return (_count_digits(kind) or (0, 0))[1]
+
+
+def _count_digits(kind: str) -> tuple[int, int] | None:
+    """Return the digits before and after the point of a decimal, or None for another type."""
+    match = _DECIMAL.fullmatch(kind)
+    return (int(match[1]) - int(match[2]), int(match[2])) if match else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.connectors.api.batch_ledger import LedgerEntry, parse_metadata
 from millstream.connectors.api.cdc import START
 from millstream.connectors.api.ddl import quote_name
-from millstream.connectors.delta.commit.column_casts import TYPE_WIDENING, describe_loss
+from millstream.connectors.delta.commit.column_casts import TYPE_WIDENING, describe_loss, is_widened
 from millstream.connectors.delta.commit.commit_lock import commit_lock, interruptible_pause
 from millstream.diagnostics.failure import NotReady
 from millstream.spark import internals
@@ -318,15 +318,18 @@ def require_compatible(snapshot: TableSnapshot, sink: DeltaSink, columns: list[s
 
 def require_lossless(snapshot: TableSnapshot, sink: DeltaSink, schema: StructType) -> None:
     """Raise `NotReady` if a merge of these columns would cast values to the table's types and lose a part of them."""
-    widening = snapshot.snapshot.metadata().configuration().get(TYPE_WIDENING)
-    if sink.merge_schema and widening.isDefined() and str(widening.get()).lower() == "true":
-        return
+    may_widen = False
+    if sink.merge_schema:
+        widening = snapshot.snapshot.metadata().configuration().get(TYPE_WIDENING)
+        may_widen = widening.isDefined() and str(widening.get()).lower() == "true"
     table_schema = type(schema).fromJson(json.loads(snapshot.snapshot.schema().json()))
     types = {field.name.lower(): field.dataType.simpleString() for field in table_schema}
     written = set(sink.takes(schema.names))
     for field in schema:
         column_type, query_type = types.get(field.name.lower(), ""), field.dataType.simpleString()
-        if field.name in written and (loss := describe_loss(column_type, query_type)):
+        if field.name not in written or (may_widen and is_widened(column_type, query_type)):
+            continue
+        if loss := describe_loss(column_type, query_type):
             raise NotReady(
                 f"column '{field.name}' of Delta table {sink.target()} is {column_type}, but the query's column is "
                 f"{query_type}: {loss}",
