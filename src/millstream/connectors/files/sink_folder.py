@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
@@ -10,6 +9,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from millstream.checkpoint.atomic_file import flush_path
 from millstream.diagnostics.failure import NotReady
 from millstream.spark import internals
 
@@ -127,7 +127,7 @@ class LocalPlace:
             return False
         finally:
             draft.unlink(missing_ok=True)
-        _flush(path.parent)
+        flush_path(path.parent)
         return True
 
     def exists(self, name: str) -> bool:
@@ -153,7 +153,7 @@ class LocalPlace:
 
     def settle(self, name: str) -> None:
         """Flush a file to disk."""
-        _flush(self.root / name)
+        flush_path(self.root / name)
 
     def move(self, name: str, to: str) -> None:
         """Rename a file, creating missing folders."""
@@ -340,13 +340,3 @@ def _iterate(iterator: Any) -> Iterator[Any]:
 def _is_data_file(name: str) -> bool:
     """Return whether the name is a data file, and not a marker or a checksum."""
     return not name.startswith((".", "_"))
-
-
-def _flush(path: Path) -> None:
-    # Some file systems do not support this for folders.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

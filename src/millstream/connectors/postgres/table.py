@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
+from millstream.connectors.api.ddl import find_column
 from millstream.connectors.postgres.client.identifiers import split_table_name
 from millstream.connectors.postgres.ledger import MAKING
 from millstream.diagnostics.failure import NotReady
@@ -171,9 +172,7 @@ def require_compatible(
     """
     for column in columns:
         if column not in table.columns:
-            similar = next(
-                (existing for existing in table.columns if existing.lower() == column.lower()), None
-            )
+            similar = find_column(column, table.columns)
             raise NotReady(
                 f"table {table.name} has no column '{column}'" + (f"; it has '{similar}'" if similar else ""),
                 f"rename it in the view (names are case-sensitive), or ALTER TABLE {table.name} ADD COLUMN",

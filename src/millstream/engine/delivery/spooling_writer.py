@@ -331,7 +331,8 @@ class SpoolingWriter(Writer):
             self._verify(entries)
             self._verify = None
             return
-        newest = self._newest or 0
+        assert self._newest is not None, "the sink was verified at its first batch"
+        newest = self._newest
         if any(entry.writer == self.identity.key and entry.batch >= newest for entry in entries):
             return
         # Another writer's open transaction may hide the entry for a while.
