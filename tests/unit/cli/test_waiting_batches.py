@@ -208,6 +208,7 @@ def test_batches_of_another_spec_with_such_a_query_neither_stop_a_start_nor_are_
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     set_aside(THIRD, 7, name="a-copy")
+    (checkpoints() / "a-copy").mkdir()
     pipeline = load_with_checkpoint("b-copy", OTHER)
 
     check_start(pipeline, ["copy"])
@@ -215,8 +216,24 @@ def test_batches_of_another_spec_with_such_a_query_neither_stop_a_start_nor_are_
     assert run_command(["deadletter", "delete", "copy", "--yes"]) == 0
     assert "there is no such spooled batch" in capsys.readouterr().err
     assert (shelf(THIRD, "a-copy") / "7").exists()
+    for warning, name in zip(orphan_warnings(pipeline), ("a-copy", "copy"), strict=True):
+        assert f"with checkpoint {checkpoints().absolute() / name}, which this spec does not name" in warning
+
+
+@pytest.mark.usefixtures("project")
+def test_batches_that_an_older_version_has_spooled_for_a_checkpoint_that_is_gone_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_aside(THIRD, 7)
+    shutil.rmtree(checkpoints() / "copy")
+    pipeline = load_with_checkpoint("v2", OTHER)
+
+    check_start(pipeline, ["copy"])
+
     (warning,) = orphan_warnings(pipeline)
-    assert f"with checkpoint {checkpoints().absolute() / 'a-copy'}, which this spec does not name" in warning
+    assert "and their checkpoint is gone" in warning
+    assert run_command(["deadletter", "list"]) == 0
+    assert " 7 " in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("project")

@@ -59,7 +59,10 @@ class SpooledBatch:
 
     @property
     def checkpoint(self) -> CheckpointPath:
-        """The folder of the checkpoint after which the spool is named, and which contains it on S3."""
+        """The folder of the checkpoint after which the spool is named, and which contains it on S3.
+
+        Older versions named it after the query, whose checkpoint may have another name.
+        """
         above, name = self.folder.parents[4], self.folder.parents[2].name
         return above.parent if above.name == OWN else above / name
 
@@ -263,11 +266,7 @@ def list_orphaned_batches(pipeline: Pipeline) -> list[SpooledBatch]:
 
     Another spec may have the checkpoint, because two specs may share a folder of checkpoints. Needs no Spark.
     """
-    own = {
-        folder
-        for query in pipeline.queries
-        for folder in spool_folders(pipeline.checkpoint_folder(query), query)
-    }
+    own = {shelf.folder for query in pipeline.queries for shelf in find_spools(pipeline, query)}
     checkpoint_folders = {
         pipeline.checkpoints_folder,
         *(pipeline.checkpoint_folder(query).parent for query in pipeline.queries),
@@ -278,9 +277,10 @@ def list_orphaned_batches(pipeline: Pipeline) -> list[SpooledBatch]:
         for spools in _list_spool_folders(checkpoints)
         if spools.is_dir()
         for home in spools.iterdir()
-        if home.is_dir() and home not in own
+        if home.is_dir()
     }
-    return [batch for home in sorted(homes) for shelf in _spools(home) for batch in shelf.batches()]
+    shelves = [shelf for home in sorted(homes) for shelf in _spools(home) if shelf.folder not in own]
+    return [batch for shelf in shelves for batch in shelf.batches()]
 
 
 def _list_spool_folders(checkpoints: CheckpointPath) -> list[CheckpointPath]:

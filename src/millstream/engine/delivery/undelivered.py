@@ -138,13 +138,29 @@ def orphan_warnings(pipeline: Pipeline) -> list[str]:
     for batch in list_orphaned_batches(pipeline):
         by_checkpoint.setdefault((batch.query, batch.checkpoint), []).append(batch)
     return [
-        f"{describe_batches(batches)}; this spec does not have the query: put it back and deliver them "
-        f"({_replay_command(batches[0])}), or delete them for good ('millstream deadletter delete {query}')"
-        if query not in pipeline.queries
-        else f"{describe_batches(batches)} with checkpoint {checkpoint}, which this spec does not name: if no other "
-        f"spec does, set queries.{query}.checkpoint to it and deliver them ({_replay_command(batches[0])})"
+        _describe_orphans(query, checkpoint, batches, is_in_spec=query in pipeline.queries)
         for (query, checkpoint), batches in by_checkpoint.items()
     ]
+
+
+def _describe_orphans(
+    query: str, checkpoint: CheckpointPath, batches: Sequence[SpooledBatch], *, is_in_spec: bool
+) -> str:
+    described, command = describe_batches(batches), _replay_command(batches[0])
+    if not is_in_spec:
+        return (
+            f"{described}; this spec does not have the query: put it back and deliver them ({command}), or delete "
+            f"them for good ('millstream deadletter delete {query}')"
+        )
+    if not checkpoint.is_dir():
+        return (
+            f"{described} in {batches[0].folder.parent}, and their checkpoint is gone: restore it and deliver them "
+            f"({command}), or delete that folder"
+        )
+    return (
+        f"{described} with checkpoint {checkpoint}, which this spec does not name: if no other spec does, set "
+        f"queries.{query}.checkpoint to it and deliver them ({command})"
+    )
 
 
 def describe_batches(batches: Sequence[SpooledBatch]) -> str:
