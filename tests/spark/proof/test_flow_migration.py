@@ -6,9 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
+from millstream.checking.scripts.declarative.expectations import DeclaredExpectation, apply_expectations
 from millstream.checking.scripts.migration.flow_migration import migrate_project
 from millstream.proof.migration.prove_migration import prove_flows
+from millstream.spec.expectation import Otherwise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,6 +178,23 @@ def test_expectations_of_a_view_a_setting_and_a_statement_drop_the_rows_that_the
     assert [(verdict.query, str(verdict.outcome), verdict.rows) for verdict in verdicts] == [
         (table, "same", 3) for table in ("of_view", "of_setting", "of_constraint")
     ], [str(verdict) for verdict in verdicts]
+
+
+def test_a_row_that_breaks_an_expectation_ends_a_flow_which_should_fail(spark: SparkSession) -> None:
+    expectation = DeclaredExpectation("positive", "id > 0", Otherwise.FAIL)
+
+    assert apply_expectations(spark.range(1, 3), [expectation]).count() == 2
+    with pytest.raises(PySparkException, match="positive"):
+        apply_expectations(spark.range(2), [expectation]).collect()
+
+
+def test_expectations_of_a_table_of_changes_drop_changes(spark: SparkSession, tmp_path: Path) -> None:
+    declared = LATEST.replace('("latest")', '("latest", expect_all_or_drop={"is of ann": "user = \'ann\'"})')
+    python = (SOURCES + declared).replace("from pyspark import pipelines as dp", "import dlt as dp")
+
+    (latest,) = prove(spark, tmp_path, python, "-- nothing more")
+
+    assert (str(latest.outcome), latest.rows) == ("same", 1), str(latest)
 
 
 def test_a_project_that_was_changed_differs_in_that_table_and_those_that_read_it(

@@ -111,12 +111,12 @@ def cleaned():
 """
 
 
-def migrate(spark: SparkSession, folder: Path, files: dict[str, str]) -> MigratedProject:
+def migrate(spark: SparkSession, folder: Path, files: dict[str, str], more: str = "") -> MigratedProject:
     """The project that comes of one with these files, written into `folder/project`."""
     for name, text in files.items():
         (folder / "code").mkdir(exist_ok=True)
         (folder / "code" / name).write_text(text)
-    (folder / "spark-pipeline.yml").write_text(SPEC)
+    (folder / "spark-pipeline.yml").write_text(SPEC + more)
     project = migrate_project(spark, folder / "spark-pipeline.yml")
     (folder / "project").mkdir()
     for name, text in project.files.items():
@@ -258,6 +258,32 @@ def test_a_flow_that_no_stream_can_replace_is_listed_with_its_line(
     (left,) = project.left
     assert f"'t' (line 4 of {tmp_path}/code/b.sql)" in left
     assert reason in left
+
+
+def test_an_expectation_with_a_setting_that_is_not_known_is_listed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = "CREATE STREAMING TABLE t (CONSTRAINT c EXPECT (id > ${least})) AS SELECT id FROM STREAM rates;"
+
+    (left,) = migrate(spark, tmp_path, {"a.py": RATES, "b.sql": sql}).left
+
+    assert "its expectation 'c' has a setting that is not known" in left
+
+
+@pytest.mark.parametrize(
+    ("more", "is_noted"),
+    [("", True), ("configuration: {spark.sql.session.timeZone: Europe/Berlin}\n", False)],
+    ids=["zone of the machine", "zone of the project"],
+)
+def test_days_are_noted_unless_the_project_sets_their_time_zone(
+    spark: SparkSession, tmp_path: Path, more: str, *, is_noted: bool
+) -> None:
+    sql = "CREATE STREAMING TABLE days AS SELECT to_date(timestamp_seconds(id)) AS day FROM STREAM rates;\n"
+
+    project = migrate(spark, tmp_path, {"a.py": RATES, "b.sql": sql}, more)
+
+    assert project.left == []
+    assert any("times without a zone" in note for note in project.differences) is is_noted
 
 
 @pytest.mark.parametrize(
