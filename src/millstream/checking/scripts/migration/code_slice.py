@@ -108,8 +108,6 @@ class ScriptCode:
         # A parameter may have the name of another function of the module.
         needed -= set(sources)
         definitions = self._definitions(needed)
-        for definition in definitions:
-            needed |= list_globals(definition)
         lines = [line for part in body for line in ast.unparse(self._replaced(part)).splitlines()]
         if "spark" in needed and sources:
             lines.insert(0, f"spark = {sources[0]}.sparkSession")
@@ -153,8 +151,6 @@ class ScriptCode:
         definitions = [with_own_session(node) for node in self._definitions(needed)]
         if not any(getattr(node, "name", "") == name for node in definitions):
             raise NotMovable(f"the function {name} is not defined in the script itself")
-        for definition in definitions:
-            needed |= list_globals(definition)
         imports = [ast.unparse(node) for node in self._imports(needed)]
         texts = [ast.unparse(node) for node in definitions]
         self._refuse_missing([*imports, *texts], definitions)
@@ -324,7 +320,8 @@ class ScriptCode:
     def _definitions(self, needed: set[str]) -> list[ast.stmt]:
         """Return the functions, classes and constants of the module that are needed, and all that they need of it.
 
-        Raises NotMovable for a value that they need and that is not assigned by one statement of the module.
+        Adds what they read to `needed`. Raises NotMovable for a value that they need and that is not assigned by one
+        statement of the module.
         """
         statements: list[ast.stmt] = []
         waiting, seen = set(needed), set()
@@ -340,6 +337,7 @@ class ScriptCode:
                     self._refuse([node] if is_value else [], _ARGUMENTS)
                     statements.append(node)
                     reads = list_globals(node)
+                    needed |= reads
                     waiting |= reads - (seen & inner)
                     inner |= reads
         return sorted(statements, key=lambda node: node.lineno)
