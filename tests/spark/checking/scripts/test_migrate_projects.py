@@ -263,9 +263,14 @@ def test_a_flow_that_no_stream_can_replace_is_listed_with_its_line(
 def test_an_expectation_with_a_setting_that_is_not_known_is_listed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    sql = "CREATE STREAMING TABLE t (CONSTRAINT c EXPECT (id > ${least})) AS SELECT id FROM STREAM rates;"
+    # Only Databricks has settings in SQL.
+    (tmp_path / "a.py").write_text(RATES.replace("from pyspark import pipelines as dp", "import dlt as dp"))
+    (tmp_path / "b.sql").write_text(
+        "CREATE OR REFRESH STREAMING TABLE t (CONSTRAINT c EXPECT (id > ${least}) ON VIOLATION DROP ROW)"
+        " AS SELECT id FROM STREAM(rates);"
+    )
 
-    (left,) = migrate(spark, tmp_path, {"a.py": RATES, "b.sql": sql}).left
+    (left,) = migrate_project(spark, tmp_path).left
 
     assert "its expectation 'c' has a setting that is not known" in left
 

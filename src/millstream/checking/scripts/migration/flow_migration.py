@@ -102,7 +102,7 @@ class FlowMigration:
                 self._leave(f"flow '{flow.name}'", flow.span, f"nothing declares '{flow.target}'")
         conf = self.recorded.project.configuration
         moved = (flow.frame for flow in self.flows if self._target_key(flow) in self.moved)
-        if time_zone.depends_on_zone(moved, self.recording, {**conf, **self.recording.conf}):
+        if time_zone.depends_on_zone(moved, self.recording):
             self.project.differences.append(time_zone.NOTE)
         self.files.write(self.recorded.project.name, conf)
         return self.project

@@ -77,7 +77,7 @@ class ProjectWriter:
             where = f" (line {doubt.span.line})" if doubt.span else ""
             self.project.left.append(f"{doubt.what}{where}: {doubt.why}")
         moved = (query.frame for query in self.recording.queries if query.number in self.project.queries)
-        if time_zone.depends_on_zone(moved, self.recording, self.recording.conf):
+        if time_zone.depends_on_zone(moved, self.recording):
             self.project.differences.append(time_zone.NOTE)
         self.files.write(self.script.stem, self.recording.conf)
         return self.project

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from millstream.spark import internals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from millstream.checking.scripts.interception.recording import Recording
 
@@ -30,9 +30,9 @@ _ZONED = re.compile(
 )
 
 
-def depends_on_zone(frames: Iterable[object], recording: Recording, conf: Mapping[str, str]) -> bool:
+def depends_on_zone(frames: Iterable[object], recording: Recording) -> bool:
     """Return whether the zone is not set, and the frames or the files of the sources have times that depend on it."""
-    if SETTING in conf:
+    if SETTING in recording.conf:
         return False
     plans = (str(internals.analyzed_plan(frame).toString()) for frame in _list_known(frames))
     return _has_text_times(recording) or any(_ZONED.search(plan) for plan in plans)
