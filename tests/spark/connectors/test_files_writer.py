@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.connectors.files.sink_folder import FileEntry
+
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 SCHEMA = "id BIGINT, day STRING, note STRING"
@@ -227,6 +229,27 @@ def test_two_drivers_at_one_batch_write_it_once(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FilesWriter, "_stage", overtaken)
+        write_result = slow.write(batch(spark, 0), 0)
+
+    assert ids(tmp_path / "out") == count_ids(0)
+    assert write_result.is_skipped
+
+
+@ANY_FOLDER
+def test_a_driver_overtaken_after_listing_its_files_skips_the_batch(
+    spark: SparkSession, sink: ParquetSink, tmp_path: Path
+) -> None:
+    slow, quick = opened(spark, sink), opened(spark, sink)
+    real = FilesWriter._staged_files
+
+    def overtaken(self: FilesWriter, home: str) -> tuple[list[FileEntry], int | None]:
+        files = real(self, home)
+        if self is slow:
+            quick.write(batch(spark, 0), 0)
+        return files
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FilesWriter, "_staged_files", overtaken)
         write_result = slow.write(batch(spark, 0), 0)
 
     assert ids(tmp_path / "out") == count_ids(0)

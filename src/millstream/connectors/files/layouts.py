@@ -202,7 +202,31 @@ class ByBatch(FileLayout):
         return manifests.parse_entry(self.place.text(f"{self._folder(batch)}/{LEDGER}"), self.identity)
 
     def commit(self, batch: int, home: str, files: list[FileEntry], note: BatchMetadata) -> bool:
-        """Flush the files to disk, then rename their folder."""
+        """Flush the files to disk, then rename their folder.
+
+        Another driver may commit the batch at the same time, and then deletes these files.
+        """
+        try:
+            first = self._publish(batch, home, files, note)
+        except FileNotFoundError:
+            if not self.has_batch(batch):
+                raise
+            first = False
+        if first:
+            self.place.settle("")
+            hit_failpoint("files.committed")
+        elif not self.has_batch(batch):
+            raise CheckpointError(
+                f"the folder of batch {batch} disappeared while it was read",
+                "find out which program deletes these folders, and stop it",
+            )
+        self._newest = max(self._newest, batch)
+        publish.clear_staging(self.place, self.identity, batch)
+        hit_failpoint("files.published")
+        return first
+
+    def _publish(self, batch: int, home: str, files: list[FileEntry], note: BatchMetadata) -> bool:
+        """Flush and rename; return False if the batch has a folder, raise FileNotFoundError if a file is missing."""
         place = self.place
         place.keep_only(home, {file.name for file in files})
         ledger = {
@@ -216,19 +240,7 @@ class ByBatch(FileLayout):
         subfolders = {file.name.rpartition("/")[0] for file in files}
         for name in (*(file.name for file in files), *sorted(subfolders - {""}), ""):
             place.settle(f"{home}/{name}")
-        first = place.publish(home, self._folder(batch))
-        if first:
-            place.settle("")
-            hit_failpoint("files.committed")
-        elif not self.has_batch(batch):
-            raise CheckpointError(
-                f"the folder of batch {batch} disappeared while it was read",
-                "find out which program deletes these folders, and stop it",
-            )
-        self._newest = max(self._newest, batch)
-        publish.clear_staging(place, self.identity, batch)
-        hit_failpoint("files.published")
-        return first
+        return place.publish(home, self._folder(batch))
 
     def _folder(self, batch: int) -> str:
         return f"{COLUMN}={batch:09d}-{manifests.writer_tag(self.identity)}"

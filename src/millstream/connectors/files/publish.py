@@ -48,8 +48,15 @@ def commit_manifest(
 ) -> Manifest:
     """Create the manifest of staged files; return the committed one, which may be another attempt's."""
     manifest = plan_manifest(identity, batch, home, files, note)
-    for file in manifest.files:
-        place.settle(f"{home}/{file.staged}")
+    try:
+        for file in manifest.files:
+            place.settle(f"{home}/{file.staged}")
+    except FileNotFoundError:
+        # A driver that commits the batch deletes the files of other attempts.
+        manifest_there = read_manifest(place, identity, batch)
+        if manifest_there is None:
+            raise
+        return manifest_there
     if place.create(manifest_path(identity, batch), manifest.text()):
         return manifest
     manifest_there = read_manifest(place, identity, batch)
