@@ -12,7 +12,12 @@ from millstream.connectors.api.sink import Sink
 from millstream.connectors.api.values.problem import Problem, RequiredResource
 from millstream.connectors.kafka import avro
 from millstream.connectors.kafka.client.broker import Broker
-from millstream.connectors.kafka.client.options import PRODUCER_OPTIONS, SINK_FIELDS, to_strings
+from millstream.connectors.kafka.client.options import (
+    PRODUCER_OPTIONS,
+    SINK_FIELDS,
+    to_strings,
+    weakening_problems,
+)
 from millstream.connectors.kafka.client.options import problems as option_problems
 from millstream.connectors.kafka.system import KAFKA
 from millstream.spec.avro.schema import Avro
@@ -154,31 +159,7 @@ class KafkaSink(Broker, Sink):
 
     def weakening_problems(self, mode: OutputMode) -> list[Problem]:  # noqa: ARG002 - the same in both
         """Find client options that can lose or duplicate records."""
-        problems = []
-        for key, value in self.options.items():
-            name, setting = key.lower(), str(value).lower()
-            if name == "kafka.acks" and setting in ("0", "1"):
-                acknowledged_by = "no broker" if setting == "0" else "only one broker"
-                problems.append(
-                    Problem(
-                        "options",
-                        f"with {key}={setting}, the batch is committed when {acknowledged_by} has acknowledged "
-                        f"its records",
-                        f"remove {key}; all in-sync replicas then acknowledge a record",
-                        "if the broker fails, records are lost, although the checkpoint counts them as written",
-                        key,
-                    )
-                )
-            if name == "kafka.enable.idempotence" and setting == "false":
-                problems.append(
-                    Problem(
-                        "options",
-                        f"with {key}=false the client duplicates and reorders records when it retries",
-                        f"remove {key}",
-                        key=key,
-                    )
-                )
-        return problems
+        return weakening_problems(self.options)
 
     def named_columns(self) -> Mapping[str, tuple[str, ...]]:
         """Return the columns used for topic, key, headers and raw value."""

@@ -150,6 +150,35 @@ def _check_option(key: str, value: object, fields: Mapping[str, str], beside: se
     return None
 
 
+def weakening_problems(options: Mapping[str, object]) -> list[Problem]:
+    """Find options of a producer that can lose or duplicate records."""
+    problems = []
+    for key, value in options.items():
+        name, setting = key.lower(), str(value).lower()
+        if name == "kafka.acks" and setting in ("0", "1"):
+            acknowledged_by = "no broker" if setting == "0" else "only one broker"
+            problems.append(
+                Problem(
+                    "options",
+                    f"with {key}={setting}, the batch is committed when {acknowledged_by} has acknowledged "
+                    f"its records",
+                    f"remove {key}; all in-sync replicas then acknowledge a record",
+                    "if the broker fails, records are lost, although the checkpoint counts them as written",
+                    key,
+                )
+            )
+        if name == "kafka.enable.idempotence" and setting == "false":
+            problems.append(
+                Problem(
+                    "options",
+                    f"with {key}=false the client duplicates and reorders records when it retries",
+                    f"remove {key}",
+                    key=key,
+                )
+            )
+    return problems
+
+
 def pattern_problems(pattern: str | None) -> list[Problem]:
     """Check a pattern of topics, which both Spark and Millstream compare with the names of topics."""
     try:
