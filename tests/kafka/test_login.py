@@ -61,7 +61,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = kafka.prepare(home, port, controller, lambda _: None)
     with (home / "kafka.properties").open("a") as settings:
         settings.write(LISTENERS.format(local=LOCAL, port=port, inner=inner, controller=controller))
-    with home.log("kafka").open("w") as log, subprocess.Popen(server.argv, stdout=log, stderr=log) as broker:
+    with (
+        home.log("kafka").open("w") as log,
+        subprocess.Popen(server.argv, cwd=home.path, stdout=log, stderr=log) as broker,
+    ):
         try:
             assert kafka.wait_for_broker(f"{LOCAL}:{inner}", 120, lambda: broker.poll() is None), log.name
             inside = {"bootstrap.servers": f"{LOCAL}:{inner}"}
