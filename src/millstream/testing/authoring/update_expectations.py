@@ -49,6 +49,10 @@ def update_expectations(
             if not step_result.differences:
                 continue
             step_path = (*path, number)
+            if any(difference.what == "error" for difference in step_result.differences):
+                # The steps after an error depend on it.
+                result.not_updated.append(f"'{case.name}', step {number + 1}: review the error by hand")
+                break
             step = document.data["tests"][case.name]["steps"][number]
             try:
                 step_changes = _step_changes(editor, step_path, step, step_result, case)
@@ -58,8 +62,6 @@ def update_expectations(
             if step_changes:
                 changes += step_changes
                 result.steps += 1
-            if any(difference.what == "error" for difference in step_result.differences):
-                result.not_updated.append(f"'{case.name}', step {number + 1}: review the error by hand")
     result.text = apply_changes(text, changes)
     return result
 

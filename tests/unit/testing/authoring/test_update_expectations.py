@@ -154,11 +154,17 @@ def test_single_figures_are_rewritten() -> None:
     assert updated.steps == 1
 
 
-def test_an_error_is_left_to_a_person() -> None:
-    updated = update("      - expect: []\n", {"error": "cannot divide"})
+def test_an_error_and_the_steps_after_it_are_left_to_a_person() -> None:
+    steps = (
+        "      - expect: [{value: 1}]\n"
+        "      - expect: [{value: 2}]\n        expect_dropped: 2\n"
+        "      - expect: [{value: 3}]\n"
+    )
 
-    assert updated.text == "      - expect: []\n"
-    assert updated.not_updated == ["'it ticks', step 1: review the error by hand"]
+    updated = update(steps, actual_rows({"value": 7}), {"error": "cannot divide"}, actual_rows())
+
+    assert updated.text == steps.replace("value: 1", "value: 7")
+    assert updated.not_updated == ["'it ticks', step 2: review the error by hand"]
 
 
 def test_a_test_of_a_table_is_left_as_it_is() -> None:
