@@ -56,6 +56,7 @@ def update_expectations(
             step = document.data["tests"][case.name]["steps"][number]
             try:
                 step_changes = _step_changes(editor, step_path, step, step_result, case)
+                editor.refuse_lost_anchors(step_changes)
             except UnchangeableValue as reason:
                 result.not_updated.append(f"'{case.name}', step {number + 1}: {reason}")
                 continue

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Text that needs no quotes: words with spaces that YAML reads as a string.
 _UNQUOTED = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*\Z")
+# The anchor before a value.
+_ANCHOR = re.compile(r"(?:&\S+\s+)?")
 # Maximum line length for rows on the same line as their key.
 _MAX_LINE = 100
 
@@ -60,7 +63,9 @@ class YamlEditor:
         document = self.document
         if path in document.scalars:
             scalar = document.scalars[path]
-            return scalar.start, scalar.stop
+            # The text of a block scalar contains the line end after it.
+            text = self.text[scalar.start : scalar.stop]
+            return scalar.start, scalar.start + len(text.rstrip())
         span = document.values.get(path)
         if span is None:
             raise UnchangeableValue("it is inside a YAML alias")
@@ -68,7 +73,7 @@ class YamlEditor:
             self.lines.index(span.line, span.column),
             self.lines.index(span.end_line, span.end_column),
         )
-        if self.text[start] not in "[{*&":
+        if self._first_character(start) not in "[{*":
             inner = [child for child in (*document.scalars, *document.values) if len(child) == len(path) + 1]
             stop = max((self.extent(child)[1] for child in inner if child[:-1] == path), default=stop)
         return start, stop
@@ -84,15 +89,40 @@ class YamlEditor:
 
         Raises `UnchangeableValue` if a part of the list cannot be changed on its own.
         """
+        start, stop = self.extent(path)
+        if self.text.startswith("*", start, stop):
+            raise UnchangeableValue("it is a YAML alias")
         count = self._count_items(path)
         if count == 0 or len(removed) == count:
             return self._rewrite_list(path, added)
         changes = [
             self.set_value((*path, number, column), value) for (number, column), value in cells.items()
         ]
-        if self.text[self.extent(path)[0]] == "[":
+        if self._first_character(start) == "[":
             return [*changes, *self._change_flow_list(path, count, removed, added)]
         return [*changes, *self._change_block_list(path, count, removed, added)]
+
+    def refuse_lost_anchors(self, changes: Iterable[TextChange]) -> None:
+        """Raise `UnchangeableValue` if a change removes an anchor, to which an alias may refer."""
+        for change in changes:
+            if any(change.start <= anchor < change.stop for anchor in self._anchors):
+                raise UnchangeableValue("it contains a YAML anchor")
+
+    @cached_property
+    def _anchors(self) -> frozenset[int]:
+        """The positions of the values that have an anchor."""
+        return frozenset(
+            event.start_mark.index
+            for event in yaml.parse(self.text, Loader=yaml.CSafeLoader)
+            if isinstance(event, yaml.NodeEvent) and not isinstance(event, yaml.AliasEvent)
+            if event.anchor and event.start_mark
+        )
+
+    def _first_character(self, start: int) -> str:
+        """Return the first character of the value at a position, after its anchor."""
+        match = _ANCHOR.match(self.text, start)
+        position = match.end() if match else start
+        return self.text[position : position + 1]
 
     def _count_items(self, path: Path) -> int:
         return sum(

@@ -106,6 +106,16 @@ STEPS = [
         "      - expect: []  # why\n        expect_dropped: 0\n",
     ),
     (
+        "      - expect:\n          - text: |\n              hello\n            n: 1\n      - restart\n",
+        [{"text": "bye\n", "n": 1}],
+        '      - expect:\n          - text: "bye\\n"\n            n: 1\n      - restart\n',
+    ),
+    (
+        "      - expect:\n          - text: >\n              hello\n          - {text: b}\n      - restart\n",
+        [{"text": "b"}],
+        "      - expect:\n          - {text: b}\n      - restart\n",
+    ),
+    (
         "      - expect:\n        - value: 1\n          timestamp: null\n      - restart\n",
         [{"value": 1, "timestamp": datetime(2026, 1, 1, tzinfo=UTC)}],
         '      - expect:\n        - value: 1\n          timestamp: "2026-01-01 00:00:00"\n      - restart\n',
@@ -152,6 +162,47 @@ def test_single_figures_are_rewritten() -> None:
         "        expect_dead_letters: 1\n"
     )
     assert updated.steps == 1
+
+
+def test_what_an_alias_refers_to_is_left_as_it_is() -> None:
+    steps = (
+        "      - expect: &rows [{value: 1}, {value: 2}]\n"
+        "        expect_dropped: &many 1\n"
+        "      - expect: *rows\n"
+        "      - expect_dropped: *many\n"
+        "      - expect: [&row {value: 1}]\n"
+        "      - expect: [*row, {value: 2}]\n"
+    )
+    both = ({"value": 1}, {"value": 2})
+
+    updated = update(
+        steps,
+        {**actual_rows(*both), "dropped": 3},
+        actual_rows({"value": 1}, {"value": 3}),
+        {"dropped": 2},
+        actual_rows(),
+        actual_rows({"value": 1}),
+    )
+
+    assert updated.text == steps.replace("*many", "2").replace("[*row, {value: 2}]", "[*row]")
+    assert updated.not_updated == [
+        "'it ticks', step 1: it contains a YAML anchor",
+        "'it ticks', step 2: it is a YAML alias",
+        "'it ticks', step 4: it contains a YAML anchor",
+    ]
+
+
+def test_a_list_with_an_anchor_gets_rows_and_values() -> None:
+    updated = update(
+        "      - expect: &rows [{value: 1}]\n      - expect:\n          - &row {value: 1, n: 1}\n          # end\n",
+        actual_rows({"value": 2}, {"value": 3}),
+        actual_rows({"value": 1, "n": 2}, {"value": 5, "n": 3}),
+    )
+
+    assert updated.text == (
+        "      - expect: &rows [{value: 2}, {value: 3}]\n"
+        "      - expect:\n          - &row {value: 1, n: 2}\n          - {value: 5, n: 3}\n          # end\n"
+    )
 
 
 def test_an_error_and_the_steps_after_it_are_left_to_a_person() -> None:
