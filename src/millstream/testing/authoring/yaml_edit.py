@@ -51,6 +51,7 @@ class YamlEditor:
     def __init__(self, document: YamlDocument) -> None:
         self.document, self.text = document, document.text
         self.lines = TextLines(document.text)
+        self.line_end = "\r\n" if "\r\n" in self.text else "\n"
 
     def set_value(self, path: Path, value: Any) -> TextChange:
         """Return the change that sets a value at a path, on one line. Raises `UnchangeableValue` inside an alias."""
@@ -144,14 +145,16 @@ class YamlEditor:
             dash_positions = [self._find_dash(start, is_start=True)] if added and not fits_one_line else []
             if dash_positions:
                 indent = " " * (self.lines.at(start)[1] - 1)
-                return [TextChange(start, stop, f"\n{indent}".join(f"- {format_flow(row)}" for row in added))]
+                items = (f"- {format_flow(row)}" for row in added)
+                return [TextChange(start, stop, f"{self.line_end}{indent}".join(items))]
             begin = self.text.rindex("\n", 0, start)
+            begin -= self.text[begin - 1] == "\r"
             return [TextChange(colon, colon, f" {list_text}"), TextChange(begin, stop, "")]
         before = " " if start == stop and self.text[start - 1 : start] == ":" else ""
         if fits_one_line or is_in_flow or key is None or not added:
             return [TextChange(start, stop, f"{before}{list_text}")]
         indent = " " * (key.column + 1)
-        block_text = "".join(f"\n{indent}- {format_flow(row)}" for row in added)
+        block_text = "".join(f"{self.line_end}{indent}- {format_flow(row)}" for row in added)
         return [TextChange(start - (self.text[start - 1] == " "), stop, block_text)]
 
     def _change_flow_list(
@@ -189,11 +192,11 @@ class YamlEditor:
             end = self.text.find("\n", stop)
             lines = [f"{indent}- {format_flow(row)}" for row in added]
             if end >= 0:
-                changes.append(TextChange(end + 1, end + 1, "".join(f"{line}\n" for line in lines)))
+                rows = "".join(f"{line}{self.line_end}" for line in lines)
+                changes.append(TextChange(end + 1, end + 1, rows))
             else:
-                changes.append(
-                    TextChange(len(self.text), len(self.text), "".join(f"\n{line}" for line in lines))
-                )
+                rows = "".join(f"{self.line_end}{line}" for line in lines)
+                changes.append(TextChange(len(self.text), len(self.text), rows))
         return changes
 
     def _find_dash(self, start: int, *, is_start: bool = False) -> int:

@@ -132,6 +132,23 @@ def test_rows_are_rewritten_where_they_stand(before: str, rows: list[Row], after
     assert (updated.text, updated.not_updated) == (after, [])
 
 
+@pytest.mark.parametrize(("before", "rows", "_"), STEPS)
+def test_line_ends_of_windows_stay(before: str, rows: list[Row], _: str) -> None:
+    text = (HEAD + before).replace("\n", "\r\n")
+    (case,) = cases(text)
+    step_results = judged(case, actual_rows(*rows), *[actual_rows()] * before.count("- restart"))
+    many_rows = judged(
+        case, *[actual_rows(*({"value": n, "name": "x" * 20} for n in range(5)))] * len(step_results)
+    )
+
+    for results in (step_results, many_rows):
+        updated = update_expectations("t.yml", text, [(case, results)])
+
+        assert updated.steps > 0
+        assert "\n" not in updated.text.replace("\r\n", "")
+        assert "\r" not in updated.text.replace("\r\n", "")
+
+
 def test_many_rows_are_written_a_line_each() -> None:
     updated = update(
         "      - expect: []\n      - restart\n",
