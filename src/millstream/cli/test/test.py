@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from millstream.cli.messages import print_hint
 from millstream.diagnostics.failure import InvalidInput
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _FILE = click.Path(path_type=Path, dir_okay=False)
+# The options of each way to run tests, except `--env-file`, which all have; the last way has no option of its own.
+_TAKES = {
+    "--record": {"--rows", "--query"},
+    "--shuffle": {"-k", "-x", "--json", "--seed"},
+    "--watch": {"-k", "-x"},
+    "--update": {"-k"},
+    "": {"-k", "-x", "--json", "--junit"},
+}
 
 
 @click.command("test", short_help="Run event-time tests on a real Spark engine.")
@@ -81,23 +94,31 @@ def command(
 
     Exits with 0 if all tests pass, with 1 if one fails or is invalid, and with 2 if a file cannot be read.
     """
+    context = click.get_current_context()
+    _refuse_ignored(
+        {
+            "--record": record is not None,
+            "--shuffle": splits is not None,
+            "--watch": watch,
+            "--update": update,
+            "-k": words is not None,
+            "-x": stop,
+            "--junit": junit is not None,
+            "--json": as_json,
+            "--seed": seed is not None,
+            "--rows": context.get_parameter_source("rows") is not ParameterSource.DEFAULT,
+            "--query": query is not None,
+        }
+    )
     if record is not None:
         from millstream.cli.test.record import record_test
 
         return record_test(paths, record, rows, query, env_file)
     if splits is not None:
-        if watch or update or junit:
-            raise InvalidInput(
-                "--shuffle cannot be combined with --watch, --update or --junit", "leave them out"
-            )
         from millstream.cli.test.shuffle import shuffle_tests
 
         return shuffle_tests(paths, words, env_file, splits, seed, stop=stop, as_json=as_json)
     if watch:
-        if update or junit or as_json:
-            raise InvalidInput(
-                "--watch cannot be combined with --update, --junit or --json", "leave them out"
-            )
         from millstream.cli.test.watch import watch_tests
 
         return watch_tests(paths, words, env_file, stop=stop)
@@ -106,6 +127,18 @@ def command(
 
         return update_tests(paths, words, env_file)
     return run_tests(paths, words, env_file, junit, stop=stop, as_json=as_json)
+
+
+def _refuse_ignored(is_set: Mapping[str, bool]) -> None:
+    """Raise `InvalidInput` for options that would have no effect."""
+    mode = next(mode for mode in _TAKES if is_set.get(mode, True))
+    ignored = [option for option in is_set if is_set[option] and option not in {mode, *_TAKES[mode]}]
+    if ignored and mode:
+        hint = "leave it out" if len(ignored) == 1 else "leave them out"
+        raise InvalidInput(f"{mode} cannot be combined with {' or '.join(ignored)}", hint)
+    for option in ignored:
+        needed = next(mode for mode, options in _TAKES.items() if option in options)
+        raise InvalidInput(f"{option} has no effect without {needed}", f"add {needed}, or leave it out")
 
 
 def run_tests(
