@@ -104,7 +104,7 @@ def _try_edits(
         after, edited = apply_edits(text, [change.edit for change in changes if change.edit.file == name])
         if edited:
             before[file] = text
-            _write(file, after)
+            replace_file(file, after)
             applied += [change for change in changes if change.edit in edited]
     if not applied:
         return [], report
@@ -112,7 +112,7 @@ def _try_edits(
     if _is_better(report, later, applied):
         return applied, later
     for file, text in before.items():
-        _write(file, text)
+        replace_file(file, text)
     return [], report
 
 
@@ -141,7 +141,7 @@ def _read_file(file: Path) -> str:
         ) from error
 
 
-def _write(file: Path, text: str) -> None:
+def replace_file(file: Path, text: str) -> None:
     """Replace the file atomically and preserve its mode. If it is a link, replace its target."""
     target = file.resolve()
     try:

@@ -8,7 +8,6 @@ import click
 
 from millstream.cli.messages import print_hint
 from millstream.cli.test.output import TestOutput, load_tests
-from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +40,7 @@ def update_tests(paths: Sequence[Path], words: str | None, env_file: Path | None
 
 def _write(file: Path, outcomes: Sequence[tuple[Case, Outcome]]) -> bool:
     """Update one file. Returns whether something in it must be changed by hand."""
+    from millstream.checking.apply_fixes import replace_file
     from millstream.testing.authoring.update_expectations import update_expectations
 
     # Reads bytes, because reading text would change line endings.
@@ -55,12 +55,7 @@ def _write(file: Path, outcomes: Sequence[tuple[Case, Outcome]]) -> bool:
         if outcome.fault is not None:
             update.not_updated.append(f"'{case.name}' could not be run: {outcome.fault}")
     if update.steps:
-        try:
-            file.write_bytes((byte_order_mark + update.text).encode("utf-8"))
-        except OSError as error:
-            raise InvalidInput(
-                f"{file} cannot be written: {error.strerror}", "check the permissions of the file"
-            ) from None
+        replace_file(file, byte_order_mark + update.text)
         steps = "1 step" if update.steps == 1 else f"{update.steps} steps"
         click.echo(f"{file}: {steps} updated")
     for reason in update.not_updated:
