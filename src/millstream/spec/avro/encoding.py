@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROS = {"millis": 1000, "micros": 1}
+# Spark's decimals have up to 38 digits, Python's default context 28.
+_EXACT = Context(prec=38, traps=[Inexact, InvalidOperation])
 
 
 def encode_row(avro: Avro, row: Mapping[str, Any]) -> bytes:
@@ -137,9 +140,19 @@ def _number(schema: Mapping[str, Any], value: Any) -> int:
     return int(value)
 
 
+def _unscaled(schema: Mapping[str, Any], value: Any) -> int:
+    """Return a decimal as the integer that Avro stores. Raises ValueError if digits would be lost."""
+    precision, scale = schema.get("precision", _EXACT.prec), schema.get("scale", 0)
+    with suppress(ArithmeticError):
+        number = _EXACT.scaleb(Decimal(str(value)), scale)
+        if number.copy_abs() < 10**precision and number == number.to_integral_value():
+            return int(number)
+    raise ValueError(f"{value!r} is not a decimal of {precision} digits, {scale} of them after the point")
+
+
 def _raw(schema: Mapping[str, Any], value: Any) -> bytes:
     """Return bytes, decoded from base64 or converted from a decimal."""
     if schema.get("logicalType") == "decimal":
-        number = int(Decimal(str(value)).scaleb(schema.get("scale", 0)))
+        number = _unscaled(schema, value)
         return number.to_bytes(schema.get("size") or number.bit_length() // 8 + 1, signed=True)
     return base64.b64decode(value, validate=True) if isinstance(value, str) else bytes(value)

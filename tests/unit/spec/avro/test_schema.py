@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIME = {"type": "long", "logicalType": "timestamp-millis"}
+MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 
 
 def record(**types: Any) -> dict[str, Any]:
@@ -103,7 +104,12 @@ def test_a_schema_may_stand_in_a_file_beside_the_spec(tmp_path: Path) -> None:
         ({"type": "enum", "name": "Kind", "symbols": ["a", "b"]}, "b", "02"),
         (TIME, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "d00f"),
         (TIME, "1970-01-01T00:00:01Z", "d00f"),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, Decimal("1.5"), "040096"),
+        (MONEY, Decimal("1.5"), "040096"),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 8},
+            "123456789012345678901234567890.12345678",
+            "20" + (12345678901234567890123456789012345678).to_bytes(16).hex(),
+        ),
         ("bytes", "AQI=", "040102"),
         ("double", 1.0, "000000000000f03f"),
     ],
@@ -118,6 +124,14 @@ def test_a_header_stands_before_the_bytes() -> None:
     avro = Avro.model_validate({"schema": record(it="int"), "header": "confluent", "id": 258})
 
     assert encode_row(avro, {"it": 1}).hex() == "00" + "00000102" + "02"
+
+
+@pytest.mark.parametrize("value", [1.239, "1.2345", 12345678.25, "1e40", "NaN", "1,5"])
+def test_a_decimal_that_would_lose_digits_is_refused(value: Any) -> None:
+    avro = Avro.model_validate({"schema": record(it=MONEY)})
+
+    with pytest.raises(ValueError, match="is not a decimal of 9 digits, 2 of them after the point"):
+        encode_row(avro, {"it": value})
 
 
 def test_null_where_none_may_be_is_refused() -> None:
