@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.model import Format, KeptColumn
 from millstream.spec.avro.encoding import encode_row
 from millstream.testing.model import Record
+from millstream.testing.values.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
     from millstream.pipeline.model import SourceEntry
@@ -81,13 +82,14 @@ class Feeder:
         self._check_columns(record, [*columns, *metadata_names])
         body = {name: value for name, value in record.items() if name not in metadata_names}
         metadata = {name: value for name, value in record.items() if name in metadata_names}
+        timestamp = metadata.get(KeptColumn.TIMESTAMP)
         return Record(
             value=_encode_value(entry, columns, body),
             key=_to_bytes(metadata.get(KeptColumn.KEY)),
             topic=metadata.get(KeptColumn.TOPIC),
             partition=int(metadata.get(KeptColumn.PARTITION) or 0),
             offset=metadata.get(KeptColumn.OFFSET),
-            timestamp=_to_timestamp(metadata.get(KeptColumn.TIMESTAMP)),
+            timestamp=None if timestamp is None else parse_timestamp(timestamp),
             headers=_to_headers(metadata.get(KeptColumn.HEADERS)),
         )
 
@@ -160,14 +162,6 @@ def _to_bytes(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     return _to_text(value).encode()
-
-
-def _to_timestamp(value: Any) -> datetime | None:
-    """Parse a timestamp, in UTC if it has no time zone."""
-    if value is None:
-        return None
-    parsed = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def _to_headers(value: Any) -> tuple[tuple[str, bytes | None], ...]:

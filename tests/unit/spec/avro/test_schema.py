@@ -104,6 +104,7 @@ def test_a_schema_may_stand_in_a_file_beside_the_spec(tmp_path: Path) -> None:
         ({"type": "enum", "name": "Kind", "symbols": ["a", "b"]}, "b", "02"),
         (TIME, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "d00f"),
         (TIME, "1970-01-01T00:00:01Z", "d00f"),
+        (TIME, "1970-01-01 00:00:01 UTC", "d00f"),
         (MONEY, Decimal("1.5"), "040096"),
         (
             {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 8},

@@ -1,0 +1,33 @@
+"""Fed rows as the raw columns of their source."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.pipeline.model import SourceEntry
+from millstream.testing.harness.source_encoder import Feeder
+
+if TYPE_CHECKING:
+    from millstream.testing.model import Fed
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KAFKA = {"kafka": {"bootstrap_servers": "h", "subscribe": "clicks"}}
+
+
+def raw(row: Fed, **settings: Any) -> dict[str, Any]:
+    """The raw columns of one row that is fed to a source with these settings."""
+    (text,) = Feeder("clicks").raw(SourceEntry.model_validate(settings), [row], NOW)
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "time", ["2026-01-01 12:00:00 UTC", "2026-01-01 13:00:00+01:00", " 2026-01-01 12:00:00"]
+)
+def test_a_message_has_the_time_that_a_test_file_may_say(time: str) -> None:
+    columns = raw({"id": "a", "timestamp": time}, **KAFKA, schema={"id": "string"}, keep=["timestamp"])
+
+    assert datetime.fromisoformat(columns["timestamp"]) == datetime(2026, 1, 1, 12, tzinfo=UTC)
