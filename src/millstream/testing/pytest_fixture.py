@@ -13,7 +13,7 @@ from millstream.pipeline.load.document import YamlDocument
 from millstream.spec.duration import Duration
 from millstream.testing.files import serializer
 from millstream.testing.files.parse_context import ParseContext
-from millstream.testing.files.row_parser import RECORD, parse_record
+from millstream.testing.files.row_parser import RECORD, column_types, parse_record
 from millstream.testing.model import Action, Advance, Crash, Expected, Feed, Outcome, Record, Restart, Step
 from millstream.testing.runner.compare import find_differences
 from millstream.testing.runner.failure_report import format_report
@@ -36,7 +36,7 @@ class QueryUnderTest:
     """
 
     def __init__(self, harness: Harness, case: Case) -> None:
-        self._harness, self._case = harness, case
+        self._harness, self._case, self._pipeline = harness, case, case.pipeline
         self._actions: list[Action] = []
         self._steps: list[Step] = []
         self._results: list[StepResult] = []
@@ -55,7 +55,7 @@ class QueryUnderTest:
         file. With `crash`, the query crashes in that batch at `before_sink`, `after_sink` or the name of a sink.
         """
         rows_by_source = {
-            name: tuple(_parse_item(item) for item in items)
+            name: tuple(self._parse_item(name, item) for item in items)
             for name, items in {**(rows or {}), **named}.items()
         }
         self._actions.append(Feed(rows_by_source))
@@ -70,6 +70,7 @@ class QueryUnderTest:
 
     def restart(self, pipeline: Pipeline | None = None) -> None:
         """Stop the query between two batches and start it again, with another pipeline if one is given."""
+        self._pipeline = pipeline or self._pipeline
         self._actions.append(Restart(pipeline, "with another pipeline" if pipeline else ""))
         self._harness.restart(pipeline)
 
@@ -118,6 +119,20 @@ class QueryUnderTest:
         if self._actions:
             self._take(Expected(), self._case.where.line)
 
+    def _parse_item(self, source: str, item: Any) -> Fed:
+        """Convert an item of the feed of a source to the values of a test file."""
+        if isinstance(item, Record):
+            return item
+        entry = self._pipeline.sources.get(source)
+        columns = column_types(entry) if entry else None
+        if set(item) == {RECORD} and RECORD not in (columns or ()):
+            ground = ParseContext(YamlDocument("", ""))
+            message = parse_record(ground, item[RECORD], ())
+            if ground.findings:
+                raise ValueError(ground.findings[0].message)
+            return message
+        return serializer.serialize_row(item)
+
     def _take(self, expected: Expected, line: int) -> StepResult:
         span = Span.point(self._case.where.file, line)
         step = Step(tuple(self._actions), expected, span)
@@ -135,19 +150,6 @@ class QueryUnderTest:
             case = replace(self._case, steps=tuple(self._steps))
             raise AssertionError(format_report(Outcome(case, tuple(self._results), 0.0)))
         return result
-
-
-def _parse_item(item: Any) -> Fed:
-    """Convert an item of a feed to the values of a test file."""
-    if isinstance(item, Record):
-        return item
-    if set(item) == {RECORD}:
-        ground = ParseContext(YamlDocument("", ""))
-        message = parse_record(ground, item[RECORD], ())
-        if ground.findings:
-            raise ValueError(ground.findings[0].message)
-        return message
-    return serializer.serialize_row(item)
 
 
 def _caller_line() -> int:

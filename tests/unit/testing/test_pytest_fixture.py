@@ -17,7 +17,11 @@ from millstream.testing.pytest_fixture import QueryUnderTest
 if TYPE_CHECKING:
     from millstream.testing.model import Step
 
-SPEC = "name: a\nsources: {s: {rate: {}}}\nqueries: {q: {from: s, to: {console: {}}}}\n"
+SPEC = """
+name: a
+sources: {s: {rate: {}}, lines: {json: data, schema: {record: string}}}
+queries: {q: {from: s, to: {console: {}}}}
+"""
 
 
 @dataclass
@@ -74,6 +78,12 @@ def test_what_is_asked_happens_at_once_and_in_order(query: QueryUnderTest, stage
     ]
     kinds = [type(action) for action in query.take().step.actions]
     assert kinds == [Feed, Crash, Crash, Restart, Advance]
+
+
+def test_a_column_named_record_is_a_column(query: QueryUnderTest, stage: Noted) -> None:
+    query.feed(lines=[{"record": "x"}])
+
+    assert stage.asked == [("feed", {"lines": ({"record": "x"},)}, None)]
 
 
 def test_what_is_as_expected_is_given_back(query: QueryUnderTest) -> None:
