@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import random
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.api.csv_text import format_line
 from millstream.connectors.api.ddl import find_column
 from millstream.connectors.api.values.sandbox import InputRecord
 from millstream.pipeline.model import Format, OnMalformed
@@ -95,11 +94,8 @@ class RowGenerator:
     def _encoded(self, values: dict[str, Any]) -> InputRecord:
         key = next((str(value) for name, value in values.items() if name not in self.unique), "")
         if self.entry.source.has_payload and self.entry.format is Format.CSV:
-            line = io.StringIO()
-            csv.writer(line, delimiter=self.entry.options.get("sep", ","), lineterminator="").writerow(
-                values.values()
-            )
-            return InputRecord(line.getvalue().encode(), key.encode())
+            line = format_line(values.values(), self.entry.options)
+            return InputRecord(line.encode(), key.encode())
         if self.entry.avro_value is not None:
             return InputRecord(encode_row(self.entry.avro_value, values), key.encode())
         return InputRecord(json.dumps(values).encode(), key.encode())

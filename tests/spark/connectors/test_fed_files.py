@@ -73,7 +73,15 @@ def test_every_value_of_a_row_comes_back_from_a_delta_table(tmp_path: Path, spar
     ]
 
 
-@pytest.mark.parametrize("settings", [{}, {"header": True, "sep": ";"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"header": True, "sep": ";"},
+        {"sep": "||", "options": {"quote": "'", "escape": "^"}},
+        {"header": True, "sep": r"\t", "options": {"escape": '"'}},
+    ],
+)
 def test_lines_of_csv_come_back(settings: dict[str, Any], tmp_path: Path, spark: SparkSession) -> None:
     schema = {name: kind for name, kind in SCHEMA.items() if name != "tags"}
     entry = {"csv": {"path": "in", **settings}, "schema": schema}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from millstream.pipeline.model import SourceEntry
@@ -12,7 +13,8 @@ SCHEMA = {"id": "bigint", "user_id": "string", "amount": "double", "at": "timest
 
 
 def entry(**settings: Any) -> SourceEntry:
-    value = {"json": {"path": "in"}, "schema": SCHEMA, **settings}
+    kind = {} if "kafka" in settings else {"json": {"path": "in"}}
+    value = {**kind, "schema": SCHEMA, **settings}
     return SourceEntry.model_validate(value)
 
 
@@ -65,6 +67,16 @@ def test_records_that_cannot_be_read_come_only_where_the_source_says_what_become
     )
 
     assert (len(strict), bool(lenient)) == (0, True)
+
+
+def test_lines_of_csv_have_the_options_of_the_source() -> None:
+    generator = maker(
+        kafka={"bootstrap_servers": "h", "subscribe": "in"}, format="csv", options={"delimiter": "||"}
+    )
+
+    (record,) = generator.portion(1, 0, 1)
+
+    assert re.fullmatch(rb'1\|\|"user_id-\d+"\|\|[0-9.]+\|\|"[-0-9T:.]+Z"', record.value)
 
 
 def test_the_last_row_is_far_in_the_future() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+from millstream.connectors.api.csv_text import format_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,28 +43,22 @@ def join_values(records: Sequence[InputRecord]) -> bytes:
     return "".join(f"{json.loads(record.value)['value']}\n" for record in records).encode()
 
 
-def format_csv(records: Sequence[InputRecord], columns: Sequence[str], sep: str, *, header: bool) -> bytes:
-    """Format each record as a CSV line with the values of `columns`; an invalid JSON record stays unchanged."""
-    output = io.StringIO()
-    # As Spark writes CSV: a quotation mark inside a text is escaped, which requires quotation marks around the text.
-    writer = csv.writer(
-        output,
-        delimiter=sep,
-        lineterminator="\n",
-        doublequote=False,
-        escapechar="\\",
-        quoting=csv.QUOTE_NONNUMERIC,
-    )
-    if header:
-        writer.writerow(columns)
+def format_csv(
+    records: Sequence[InputRecord], columns: Sequence[str], options: Mapping[str, Any], *, header: bool
+) -> bytes:
+    """Format each record as a CSV line with the values of `columns`; an invalid JSON record stays unchanged.
+
+    `options` are those of Spark's reader.
+    """
+    lines = [format_line(columns, options)] if header else []
     for record in records:
         try:
             values = json.loads(record.value)
         except ValueError:
-            output.write(record.value.decode() + "\n")
+            lines.append(record.value.decode())
         else:
-            writer.writerow([values[name] for name in columns])
-    return output.getvalue().encode()
+            lines.append(format_line((values[name] for name in columns), options))
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def to_arrow_table(

@@ -141,7 +141,7 @@ class CsvSource(_Parsed):
 
     def feed(self, records: Sequence[InputRecord], number: int, columns: Mapping[str, str]) -> None:
         """Put a file with these lines into the folder by a rename."""
-        content = format_csv(records, list(columns), self.sep, header=self.header)
+        content = format_csv(records, list(columns), {"sep": self.sep, **self.options}, header=self.header)
         self._write_portion(number, lambda file: file.write_bytes(content))
 
     def _options(self, *, static: bool) -> dict[str, str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.api.csv_text import format_line
 from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.model import Format, KeptColumn
 from millstream.spec.avro.encoding import encode_row
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 # Kafka's timestamp type CreateTime, as Spark encodes it.
 _CREATE_TIME = 0
+_AS_RECORD = "feed the message that a producer sends, as a 'record'"
 
 
 @dataclass
@@ -113,14 +113,15 @@ def _encode_value(entry: SourceEntry, columns: Sequence[str], row: Row) -> bytes
             raise InvalidInput(
                 f"{row} cannot be encoded as Avro: {error}", "feed values that match the Avro schema"
             ) from error
-    line = io.StringIO()
-    options = {key.lower(): value for key, value in entry.options.items()}
-    separator = options.get("sep") or options.get("delimiter") or ","
-    null = options.get("nullvalue", "")
-    writer = csv.writer(line, delimiter=separator, quotechar=options.get("quote", '"'), lineterminator="")
-    texts = [row.get(name) for name in columns]
-    writer.writerow(null if value is None else _to_text(value) for value in texts)
-    return line.getvalue().encode()
+    values = [row.get(name) for name in columns]
+    try:
+        line = format_line(
+            (value if value is None or _is_number(value) else _to_text(value) for value in values),
+            entry.options,
+        )
+    except ValueError as error:
+        raise InvalidInput(f"{row} cannot be encoded as CSV: {error}", _AS_RECORD) from error
+    return line.encode()
 
 
 def _to_json(row: Mapping[str, Any]) -> str:

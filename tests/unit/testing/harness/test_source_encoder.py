@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.model import SourceEntry
 from millstream.testing.harness.source_encoder import Feeder
 
@@ -31,3 +32,12 @@ def test_a_message_has_the_time_that_a_test_file_may_say(time: str) -> None:
     columns = raw({"id": "a", "timestamp": time}, **KAFKA, schema={"id": "string"}, keep=["timestamp"])
 
     assert datetime.fromisoformat(columns["timestamp"]) == datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def test_a_text_that_cannot_be_written_as_csv_is_to_be_fed_as_a_record() -> None:
+    settings = {**KAFKA, "format": "csv", "schema": {"a": "string"}, "options": {"quote": ""}}
+
+    with pytest.raises(InvalidInput, match="needs quotes") as refused:
+        raw({"a": "x,y"}, **settings)
+
+    assert "'record'" in refused.value.fix

@@ -1,0 +1,69 @@
+"""Values that a test feeds, as Spark reads them from the source's format."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from millstream.testing.files.loader import load_text
+from millstream.testing.runner.execute import run_case
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SPEC = """
+pipeline:
+  name: shop
+  sources:
+    lines:
+      kafka: {bootstrap_servers: "localhost:1", subscribe: lines}
+      format: csv
+      schema: {a: string, b: string, n: double, at: timestamp}
+      options: {sep: "||", nullValue: "-"}
+    plain:
+      kafka: {bootstrap_servers: "localhost:1", subscribe: plain}
+      format: csv
+      schema: {a: string, n: int}
+      options: {QUOTE: "", delimiter: '\\t'}
+  queries:
+    lines: {to: {memory: lines}}
+    plain: {to: {memory: plain}}
+tests:
+"""
+CASES = {
+    "texts of CSV": r"""
+        query: lines
+        steps:
+          - feed:
+              lines:
+                - {a: 'say "hi"', b: "", n: 1.5, at: "2026-01-31 12:00:00"}
+                - {a: 'a\b', b: 'x||y', n: Infinity, at: null}
+                - {a: null, b: 'ends with \'}
+            expect:
+              - {a: 'say "hi"', b: "", n: 1.5, at: "2026-01-31 12:00:00"}
+              - {a: 'a\b', b: 'x||y', n: Infinity, at: null}
+              - {a: null, b: 'ends with \', n: null}
+    """,
+    "lines of CSV without quotes": r"""
+        query: plain
+        steps:
+          - feed: {plain: [{a: 'a "b"', n: 1}, {a: c, n: null}]}
+            expect: [{a: 'a "b"', n: 1}, {a: c, n: null}]
+    """,
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_value_arrives_as_it_was_fed(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    text = SPEC + "  one:\n" + indent(dedent(case), "    ")
+    suite = load_text("case.yml", text, tmp_path / "case.yml", lambda _: {})
+    assert [finding.message for finding in suite.findings] == []
+
+    outcome = run_case(spark, suite.cases[0], tmp_path / "stage")
+
+    assert outcome.fault is None
+    assert [step_result.differences for step_result in outcome.results] == [()]
