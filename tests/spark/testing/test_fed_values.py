@@ -29,9 +29,17 @@ pipeline:
       format: csv
       schema: {a: string, n: int}
       options: {QUOTE: "", delimiter: '\\t'}
+    clicks:
+      kafka: {bootstrap_servers: "localhost:1", subscribe: clicks}
+      schema: {Event_ID: string, at: timestamp, place: "struct<Name: string>"}
+    files: {parquet: files, schema: {payload: binary, ratio: double}}
+    ticks: {rate: {}}
   queries:
     lines: {to: {memory: lines}}
     plain: {to: {memory: plain}}
+    clicks: {to: {memory: clicks}}
+    files: {to: {memory: files}}
+    ticks: {to: {memory: ticks}}
 tests:
 """
 CASES = {
@@ -41,7 +49,7 @@ CASES = {
           - feed:
               lines:
                 - {a: 'say "hi"', b: "", n: 1.5, at: "2026-01-31 12:00:00"}
-                - {a: 'a\b', b: 'x||y', n: Infinity, at: null}
+                - {a: 'a\b', b: 'x||y', n: inf, at: null}
                 - {a: null, b: 'ends with \'}
             expect:
               - {a: 'say "hi"', b: "", n: 1.5, at: "2026-01-31 12:00:00"}
@@ -53,6 +61,24 @@ CASES = {
         steps:
           - feed: {plain: [{a: 'a "b"', n: 1}, {a: c, n: null}]}
             expect: [{a: 'a "b"', n: 1}, {a: c, n: null}]
+    """,
+    "names in another case": """
+        query: clicks
+        steps:
+          - feed: {clicks: [{event_id: a, AT: "2026-01-31 13:00:00+01:00", place: {name: x}}]}
+            expect: [{Event_ID: a, at: "2026-01-31 12:00:00", place: {Name: x}}]
+    """,
+    "bytes and special floats of columns": """
+        query: files
+        steps:
+          - feed: {files: [{payload: hello, ratio: nan}, {Payload: "AQI=", ratio: -inf}]}
+            expect: [{payload: hello, ratio: NaN}, {payload: "AQI=", ratio: -Infinity}]
+    """,
+    "a column of a kind in another case": """
+        query: ticks
+        steps:
+          - feed: {ticks: [{Value: 1}]}
+            expect: [{value: 1}]
     """,
 }
 

@@ -14,6 +14,7 @@ from millstream.pipeline.model import Format
 from millstream.testing.authoring.yaml_edit import format_flow
 from millstream.testing.files import serializer
 from millstream.testing.files.row_parser import column_types
+from millstream.testing.harness.fed_values import to_fed_row
 from millstream.testing.model import Record
 from millstream.testing.values.formatting import to_plain
 from millstream.testing.values.type_check import find_mismatches
@@ -88,7 +89,7 @@ def to_feed_item(entry: SourceEntry, row: Mapping[str, Any]) -> dict[str, Any]:
     if not entry.source.has_payload:
         # Columns that the reader adds: the position of a row, and the text of a malformed one.
         reader_columns = {CORRUPT, *entry.source.place} - set(entry.columns or ())
-        return {name: to_plain(value) for name, value in row.items() if name not in reader_columns}
+        return serializer.serialize_row({name: row[name] for name in row if name not in reader_columns})
     decoded = _decode_json(entry, row.get("value"))
     if decoded is None:
         return serializer.serialize_feed_item(_to_message(row))
@@ -101,7 +102,7 @@ def to_feed_item(entry: SourceEntry, row: Mapping[str, Any]) -> dict[str, Any]:
 def _decode_json(entry: SourceEntry, value: Any) -> dict[str, Any] | None:
     """Decode the columns of a JSON message, or return None if a value does not match its column's type.
 
-    Keys that are not in the schema are left out, as in Spark.
+    Keys that are not in the schema, or there in another case, are left out, as in Spark.
     """
     if entry.format is not Format.JSON or value is None or entry.columns is None:
         return None
@@ -112,9 +113,10 @@ def _decode_json(entry: SourceEntry, value: Any) -> dict[str, Any] | None:
     types = column_types(entry) or {}
     if not isinstance(data, dict):
         return None
-    in_schema = {name: item for name, item in data.items() if name.lower() in types}
+    in_schema = {name: item for name, item in data.items() if name in entry.columns}
     all_match = all(not list(find_mismatches(types[name.lower()], item)) for name, item in in_schema.items())
-    return in_schema if all_match and in_schema else None
+    # A test accepts other names of fields, and other texts, than Spark does.
+    return in_schema if in_schema and all_match and to_fed_row(entry, in_schema) == in_schema else None
 
 
 def _to_message(row: Mapping[str, Any]) -> Record:

@@ -14,6 +14,7 @@ from millstream.connectors.api.csv_text import format_line
 from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.model import Format, KeptColumn
 from millstream.spec.avro.encoding import encode_row
+from millstream.testing.harness.fed_values import to_fed_row
 from millstream.testing.model import Record
 from millstream.testing.values.timestamps import parse_timestamp
 
@@ -40,9 +41,10 @@ class Feeder:
         Raises `InvalidInput` for a column that the source does not have.
         """
         self._portions += 1
+        exact = [item if isinstance(item, Record) else to_fed_row(entry, item) for item in record]
         if entry.source.has_payload:
-            return [self._encode_message(entry, self._as_record(entry, item), now) for item in record]
-        return [self._encode_columns(entry, item) for item in record]
+            return [self._encode_message(entry, self._as_record(entry, item), now) for item in exact]
+        return [self._encode_columns(entry, item) for item in exact]
 
     def _encode_columns(self, entry: SourceEntry, row: Fed) -> str:
         if isinstance(row, Record):
@@ -149,6 +151,8 @@ def _json_value(value: Any) -> Any:
 def _to_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
     return (
         value if isinstance(value, str) else str(_json_value(value)) if not _is_number(value) else str(value)
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The names of types are sqlglot's, which has one name for Spark's aliases.
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_FLOATS = frozenset({"FLOAT", "DOUBLE"})
+FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _TEXTS = frozenset({"TEXT", "VARCHAR", "CHAR"})
 _TIMES = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ"})
 _SPECIAL_FLOATS = frozenset({"nan", "infinity", "-infinity", "inf", "-inf"})
@@ -124,7 +124,7 @@ def _scalar_mismatch(of: ParsedType, value: Any) -> str | None:
         bits = _INTEGERS[name] - 1
         is_integer = is_number and not isinstance(value, float) and -(2**bits) <= value < 2**bits
         return None if is_integer else f"a whole number of {bits + 1} bits"
-    if name in _FLOATS:
+    if name in FLOATS:
         is_special = isinstance(value, str) and value.lower() in _SPECIAL_FLOATS
         return None if is_number or is_special else "a number"
     if name == "DECIMAL":

@@ -24,6 +24,7 @@ sources:
     schema: {id: string, n: int, at: timestamp}
     keep: [key]
   lines: {json: data, schema: {id: string, at: timestamp}}
+  files: {parquet: data, schema: {payload: binary}}
   both: {rate: {}}
 views: {joined: SELECT c.id FROM clicks c JOIN lines l ON c.id = l.id}
 queries:
@@ -65,6 +66,16 @@ def test_any_other_message_is_kept_as_it_is(value: bytes | None, pipeline: Pipel
 
     assert set(row) == {"record"}
     assert (row["record"]["key"], row["record"]["partition"]) == ("k", 1)
+
+
+def test_names_in_another_case_are_left_out_as_in_a_run(pipeline: Pipeline) -> None:
+    row = to_feed_item(pipeline.sources["clicks"], message(b'{"ID": "a", "n": 1}'))
+
+    assert row == {"n": 1, "key": "k"}
+
+
+def test_bytes_of_files_are_base64(pipeline: Pipeline) -> None:
+    assert to_feed_item(pipeline.sources["files"], {"payload": b"abcd"}) == {"payload": "YWJjZA=="}
 
 
 def test_rows_of_files_are_rows(pipeline: Pipeline) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,11 @@ def raw(row: Fed, **settings: Any) -> dict[str, Any]:
     return json.loads(text)  # type: ignore[no-any-return]
 
 
+def body(message: dict[str, Any]) -> Any:
+    """The JSON in the value of a message."""
+    return json.loads(base64.b64decode(message["value"]))
+
+
 @pytest.mark.parametrize(
     "time", ["2026-01-01 12:00:00 UTC", "2026-01-01 13:00:00+01:00", " 2026-01-01 12:00:00"]
 )
@@ -41,3 +47,25 @@ def test_a_text_that_cannot_be_written_as_csv_is_to_be_fed_as_a_record() -> None
         raw({"a": "x,y"}, **settings)
 
     assert "'record'" in refused.value.fix
+
+
+def test_columns_have_the_names_of_the_schema() -> None:
+    schema = {"Event_ID": "string", "at": "struct<Place: string>"}
+    row = {"event_id": "a", "AT": {"place": "x"}}
+
+    message = raw(row, **KAFKA, schema=schema)
+
+    assert body(message) == {"Event_ID": "a", "at": {"Place": "x"}}
+    assert raw({"Value": 1}, rate={}) == {"value": 1}
+
+
+def test_text_for_a_binary_column_is_encoded_unless_it_is_base64() -> None:
+    source = {"parquet": "in", "schema": {"payload": "binary", "more": "array<binary>"}}
+
+    assert raw({"payload": "hello", "more": ["AQI="]}, **source) == {"payload": "aGVsbG8=", "more": ["AQI="]}
+
+
+def test_numbers_that_are_none_have_the_names_that_spark_reads() -> None:
+    source = {"parquet": "in", "schema": {"a": "double", "b": "float", "c": "double"}}
+
+    assert raw({"a": "nan", "b": "-INF", "c": 1}, **source) == {"a": "NaN", "b": "-Infinity", "c": 1}
