@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from millstream.diagnostics.failure import InvalidInput, MillstreamError
 from millstream.frames.decode import CORRUPT
 from millstream.pipeline.graph import PipelineGraph
-from millstream.pipeline.model import Format
+from millstream.pipeline.model import Format, KeptColumn
 from millstream.testing.authoring.yaml_edit import format_flow
 from millstream.testing.files import serializer
 from millstream.testing.files.row_parser import column_types
@@ -91,11 +91,11 @@ def to_feed_item(entry: SourceEntry, row: Mapping[str, Any]) -> dict[str, Any]:
         reader_columns = {CORRUPT, *entry.source.place} - set(entry.columns or ())
         return serializer.serialize_row({name: row[name] for name in row if name not in reader_columns})
     decoded = _decode_json(entry, row.get("value"))
-    if decoded is None:
-        return serializer.serialize_feed_item(_to_message(row))
     metadata = {
         keep.value: row[keep.value] for keep in entry.keep if keep.value in row and keep.value != "headers"
     }
+    if decoded is None or not _is_text(metadata.get(KeptColumn.KEY)):
+        return serializer.serialize_feed_item(_to_message(entry, row))
     return {**decoded, **{name: to_plain(value) for name, value in metadata.items()}}
 
 
@@ -119,8 +119,17 @@ def _decode_json(entry: SourceEntry, value: Any) -> dict[str, Any] | None:
     return in_schema if in_schema and all_match and to_fed_row(entry, in_schema) == in_schema else None
 
 
-def _to_message(row: Mapping[str, Any]) -> Record:
-    """Convert a row to the message that the broker delivered."""
+def _is_text(key: Any) -> bool:
+    """Return whether the key of a message can be fed as a column, which takes text."""
+    try:
+        bytes(key or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _to_message(entry: SourceEntry, row: Mapping[str, Any]) -> Record:
+    """Convert a row to the message that the broker delivered, with its timestamp if the source keeps it."""
     headers = tuple(
         (str(header["key"]), None if header["value"] is None else bytes(header["value"]))
         for header in row.get("headers") or ()
@@ -130,6 +139,7 @@ def _to_message(row: Mapping[str, Any]) -> Record:
         key=None if row.get("key") is None else bytes(row["key"]),
         topic=row.get("topic"),
         partition=row.get("partition") or 0,
+        timestamp=row.get("timestamp") if KeptColumn.TIMESTAMP in entry.keep else None,
         headers=headers,
     )
 

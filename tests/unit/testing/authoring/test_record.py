@@ -25,6 +25,10 @@ sources:
     keep: [key]
   lines: {json: data, schema: {id: string, at: timestamp}}
   files: {parquet: data, schema: {payload: binary}}
+  timed:
+    kafka: {bootstrap_servers: h, subscribe: timed}
+    format: raw
+    keep: [timestamp]
   both: {rate: {}}
 views: {joined: SELECT c.id FROM clicks c JOIN lines l ON c.id = l.id}
 queries:
@@ -66,6 +70,20 @@ def test_any_other_message_is_kept_as_it_is(value: bytes | None, pipeline: Pipel
 
     assert set(row) == {"record"}
     assert (row["record"]["key"], row["record"]["partition"]) == ("k", 1)
+
+
+def test_a_message_whose_key_is_no_text_is_kept_as_it_is(pipeline: Pipeline) -> None:
+    row = to_feed_item(pipeline.sources["clicks"], {**message(b'{"id": "a"}'), "key": bytearray(b"\xff\x00")})
+
+    assert row["record"]["key_base64"] == "/wA="
+
+
+def test_a_message_has_its_time_if_the_source_keeps_it(pipeline: Pipeline) -> None:
+    timed, clicks = (
+        to_feed_item(pipeline.sources[name], message(b"{broken"))["record"] for name in ("timed", "clicks")
+    )
+
+    assert (timed["timestamp"], clicks.get("timestamp")) == ("2026-01-01 00:00:00", None)
 
 
 def test_names_in_another_case_are_left_out_as_in_a_run(pipeline: Pipeline) -> None:
