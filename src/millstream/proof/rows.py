@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from millstream.connectors.api.csv_text import format_line
 from millstream.connectors.api.ddl import find_column
 from millstream.connectors.api.values.sandbox import InputRecord
+from millstream.connectors.api.values.time_pattern import format_time
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.model import Format, OnMalformed
 from millstream.spec.avro.encoding import encode_row
 
@@ -28,6 +30,7 @@ TWICE, BROKEN = 20, 50
 # Distinct values of a key column: few enough that rows share keys, many enough that keys differ.
 POOL = 50
 _TIMES = ("timestamp", "timestamp_ntz", "timestamp_ltz")
+_FORMAT_OPTIONS = {"date": "dateFormat", "timestamp_ntz": "timestampNTZFormat"}
 
 
 class RowGenerator:
@@ -39,6 +42,8 @@ class RowGenerator:
         self.unique = unique
         self.chance = random.Random(f"{seed}/{name}")  # noqa: S311 - not used for secrets
         self.number = 0
+        options = {**getattr(entry.source, "options", {}), **entry.options}
+        self.options = {name.lower(): value for name, value in options.items()}
         watermark = entry.watermark
         self.times = [column for column, kind in self.columns.items() if kind in _TIMES]
         if watermark is not None and (time := find_column(watermark.event_time, self.times)):
@@ -76,7 +81,7 @@ class RowGenerator:
     def _value(self, name: str, kind: str, time: str) -> Any:
         chance = self.chance
         if kind in _TIMES:
-            return time
+            return self._time_text(kind, time)
         if name in self.unique:
             is_integer = kind in ("int", "integer", "bigint", "long")
             return self.number if is_integer else f"{self.name}-{self.number}"
@@ -89,7 +94,21 @@ class RowGenerator:
             return chance.randrange(4, 4 * POOL) / 4
         if kind == "boolean":
             return chance.random() < 0.5
-        return time[:10] if kind == "date" else None
+        return self._time_text(kind, time[:10]) if kind == "date" else None
+
+    def _time_text(self, kind: str, time: str) -> str:
+        """Return a time in the format that the source's options set. Raises `InvalidInput` for an unsupported one."""
+        option = _FORMAT_OPTIONS.get(kind, "timestampFormat")
+        pattern = self.options.get(option.lower())
+        if not pattern:
+            return time
+        try:
+            return format_time(datetime.fromisoformat(time).replace(tzinfo=UTC), str(pattern))
+        except ValueError as error:
+            raise InvalidInput(
+                f"no times can be generated for source '{self.name}', option '{option}': {error}",
+                "prove queries of other sources: millstream prove QUERY",
+            ) from error
 
     def _encoded(self, values: dict[str, Any]) -> InputRecord:
         key = next((str(value) for name, value in values.items() if name not in self.unique), "")

@@ -23,7 +23,7 @@ pipeline:
       kafka: {bootstrap_servers: "localhost:1", subscribe: lines}
       format: csv
       schema: {a: string, b: string, n: double, at: timestamp}
-      options: {sep: "||", nullValue: "-"}
+      options: {sep: "||", nullValue: "-", timestampFormat: "dd/MM/yyyy HH:mm:ss"}
     plain:
       kafka: {bootstrap_servers: "localhost:1", subscribe: plain}
       format: csv
@@ -32,6 +32,7 @@ pipeline:
     clicks:
       kafka: {bootstrap_servers: "localhost:1", subscribe: clicks}
       schema: {Event_ID: string, at: timestamp, place: "struct<Name: string>"}
+      options: {timestampFormat: "dd/MM/yyyy HH:mm:ss"}
     files: {parquet: files, schema: {payload: binary, ratio: double}}
     ticks: {rate: {}}
   queries:
@@ -62,7 +63,7 @@ CASES = {
           - feed: {plain: [{a: 'a "b"', n: 1}, {a: c, n: null}]}
             expect: [{a: 'a "b"', n: 1}, {a: c, n: null}]
     """,
-    "names in another case": """
+    "names in another case, and times in a format, of JSON": """
         query: clicks
         steps:
           - feed: {clicks: [{event_id: a, AT: "2026-01-31 13:00:00+01:00", place: {name: x}}]}

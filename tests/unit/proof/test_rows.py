@@ -6,6 +6,9 @@ import json
 import re
 from typing import Any
 
+import pytest
+
+from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.model import SourceEntry
 from millstream.proof.rows import FAR, RowGenerator, unique_columns
 
@@ -69,14 +72,23 @@ def test_records_that_cannot_be_read_come_only_where_the_source_says_what_become
     assert (len(strict), bool(lenient)) == (0, True)
 
 
-def test_lines_of_csv_have_the_options_of_the_source() -> None:
+def test_lines_and_times_have_the_formats_of_the_source() -> None:
     generator = maker(
-        kafka={"bootstrap_servers": "h", "subscribe": "in"}, format="csv", options={"delimiter": "||"}
+        kafka={"bootstrap_servers": "h", "subscribe": "in"},
+        format="csv",
+        options={"delimiter": "||", "timestampFormat": "dd/MM/yyyy HH:mm"},
     )
 
-    (record,) = generator.portion(1, 0, 1)
+    (record,) = generator.portion(1, 3600, 1)
 
-    assert re.fullmatch(rb'1\|\|"user_id-\d+"\|\|[0-9.]+\|\|"[-0-9T:.]+Z"', record.value)
+    assert re.fullmatch(rb'1\|\|"user_id-\d+"\|\|[0-9.]+\|\|"01/01/2026 0[01]:\d\d"', record.value)
+
+
+def test_a_time_format_that_cannot_be_generated_is_refused() -> None:
+    generator = maker(json={"path": "in", "options": {"timestampFormat": "yyyy-Q"}})
+
+    with pytest.raises(InvalidInput, match="source 'orders', option 'timestampFormat'"):
+        generator.portion(1, 0, 1)
 
 
 def test_the_last_row_is_far_in_the_future() -> None:

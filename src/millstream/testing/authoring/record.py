@@ -115,8 +115,12 @@ def _decode_json(entry: SourceEntry, value: Any) -> dict[str, Any] | None:
         return None
     in_schema = {name: item for name, item in data.items() if name in entry.columns}
     all_match = all(not list(find_mismatches(types[name.lower()], item)) for name, item in in_schema.items())
-    # A test accepts other names of fields, and other texts, than Spark does.
-    return in_schema if in_schema and all_match and to_fed_row(entry, in_schema) == in_schema else None
+    try:
+        # A test accepts other names of fields, and other texts, than Spark does.
+        is_exact = all_match and to_fed_row(entry, in_schema) == in_schema
+    except ValueError:
+        return None
+    return in_schema if in_schema and is_exact else None
 
 
 def _is_text(key: Any) -> bool:

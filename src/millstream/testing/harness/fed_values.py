@@ -1,14 +1,19 @@
-"""Convert fed rows to what a source delivers: exact names of columns and of special floats, and bytes."""
+"""Convert fed rows to what a source delivers: exact names of columns, bytes, and times in the source's format."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from millstream.connectors.api.values.time_pattern import format_time
 from millstream.pipeline.load.source_validation import known_columns
+from millstream.pipeline.model import Format
 from millstream.testing.files.row_parser import column_types
-from millstream.testing.values.type_check import FLOATS, ParsedType, decode_base64
+from millstream.testing.values.timestamps import parse_timestamp
+from millstream.testing.values.type_check import FLOATS, TIMES, ParsedType, decode_base64
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from millstream.pipeline.model import SourceEntry
     from millstream.testing.model import Row
 
@@ -26,29 +31,59 @@ _SPECIAL_FLOATS = {
 def to_fed_row(entry: SourceEntry, row: Row) -> dict[str, Any]:
     """Convert a row of a test file to what Spark reads: a test names columns in any case, Spark's readers do not.
 
-    Text for a binary column becomes bytes, unless it is base64.
+    Text for a binary column becomes bytes, unless it is base64. Raises ValueError for a time that cannot be written
+    in the format of the options of the source.
     """
     types = column_types(entry)
     if types is None:
         return dict(row)
     names = {name.lower(): name for name in known_columns(entry) or ()}
-    return {
-        names.get(name.lower(), name): _to_fed_value(types.get(name.lower(), _UNKNOWN), value)
-        for name, value in row.items()
-    }
+    options = {name.lower(): value for name, value in entry.options.items()}
+    result = {}
+    for written_name, value in row.items():
+        name = names.get(written_name.lower(), written_name)
+        has_pattern = entry.format in (Format.JSON, Format.CSV) and name in (entry.columns or ())
+        of = types.get(name.lower(), _UNKNOWN)
+        result[name] = _to_fed_value(of, value, options if has_pattern else {})
+    return result
 
 
-def _to_fed_value(of: ParsedType, value: Any) -> Any:
+def _to_fed_value(of: ParsedType, value: Any, options: Mapping[str, str]) -> Any:
     match of.name, value:
         case "STRUCT", dict():
             names = {name.lower(): name for name in of.fields}
-            exact = {names.get(str(name).lower(), name): item for name, item in value.items()}
-            return {name: _to_fed_value(of.fields.get(name, _UNKNOWN), item) for name, item in exact.items()}
+            exact = {names.get(str(name).lower(), str(name)): item for name, item in value.items()}
+            return {
+                name: _to_fed_value(of.fields.get(name, _UNKNOWN), item, options)
+                for name, item in exact.items()
+            }
         case "ARRAY", list() if of.inside:
-            return [_to_fed_value(of.inside[0], item) for item in value]
+            return [_to_fed_value(of.inside[0], item, options) for item in value]
         case "MAP", dict() if of.inside:
-            return {key: _to_fed_value(of.inside[1], item) for key, item in value.items()}
+            return {key: _to_fed_value(of.inside[1], item, options) for key, item in value.items()}
         case "BINARY", str() if decode_base64(value) is None:
             return value.encode("utf-8", "replace")
-    is_special = of.name in FLOATS and isinstance(value, str)
-    return _SPECIAL_FLOATS.get(value.lower(), value) if is_special else value
+    if value is None:
+        return None
+    if of.name in FLOATS and isinstance(value, str):
+        return _SPECIAL_FLOATS.get(value.lower(), value)
+    pattern = options.get(_format_option(of.name))
+    if not pattern:
+        return value
+    try:
+        time = parse_timestamp(value)
+    except (ValueError, OverflowError):
+        # A test in Python may feed what the source sends, or a malformed value.
+        return value
+    if options.get("timezone", "UTC") != "UTC":
+        raise ValueError("a test cannot write times in the option 'timeZone'")
+    return format_time(time, pattern)
+
+
+def _format_option(name: str) -> str:
+    """Return the option, in lower case, with the format of a type; empty if the type has none."""
+    if name == "DATE":
+        return "dateformat"
+    if name == "TIMESTAMPNTZ":
+        return "timestampntzformat"
+    return "timestampformat" if name in TIMES else ""

@@ -38,10 +38,13 @@ class Feeder:
     def raw(self, entry: SourceEntry, record: Sequence[Fed], now: datetime) -> list[str]:
         """Return the raw columns as one JSON text per row. `now` is the timestamp of messages without one.
 
-        Raises `InvalidInput` for a column that the source does not have.
+        Raises `InvalidInput` for a column that the source does not have, and for a value that cannot be encoded.
         """
         self._portions += 1
-        exact = [item if isinstance(item, Record) else to_fed_row(entry, item) for item in record]
+        try:
+            exact = [item if isinstance(item, Record) else to_fed_row(entry, item) for item in record]
+        except ValueError as error:
+            raise InvalidInput(f"source '{self.name}' cannot be fed columns: {error}", _AS_RECORD) from error
         if entry.source.has_payload:
             return [self._encode_message(entry, self._as_record(entry, item), now) for item in exact]
         return [self._encode_columns(entry, item) for item in exact]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _TEXTS = frozenset({"TEXT", "VARCHAR", "CHAR"})
-_TIMES = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ"})
+TIMES = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ"})
 _SPECIAL_FLOATS = frozenset({"nan", "infinity", "-infinity", "inf", "-inf"})
 
 
@@ -131,7 +131,7 @@ def _scalar_mismatch(of: ParsedType, value: Any) -> str | None:
         return None if (is_number and math.isfinite(value)) or _is_decimal(value) else "a number"
     if name in _TEXTS:
         return None if isinstance(value, str) else "text"
-    if name in _TIMES:
+    if name in TIMES:
         return None if _is_parsable(parse_timestamp, value) else "a time like 2026-01-31 12:00:00"
     if name == "DATE":
         return None if _is_parsable(parse_date, value) else "a date like 2026-01-31"

@@ -86,6 +86,14 @@ def test_a_message_has_its_time_if_the_source_keeps_it(pipeline: Pipeline) -> No
     assert (timed["timestamp"], clicks.get("timestamp")) == ("2026-01-01 00:00:00", None)
 
 
+def test_times_in_the_format_of_the_source_are_kept_in_the_message(pipeline: Pipeline) -> None:
+    clicks = pipeline.sources["clicks"].model_copy(update={"options": {"timestampFormat": "dd/MM/yyyy"}})
+
+    row = to_feed_item(clicks, message(b'{"id": "a", "at": "2026-01-01"}'))
+
+    assert row["record"]["value"] == '{"id": "a", "at": "2026-01-01"}'
+
+
 def test_names_in_another_case_are_left_out_as_in_a_run(pipeline: Pipeline) -> None:
     row = to_feed_item(pipeline.sources["clicks"], message(b'{"ID": "a", "n": 1}'))
 

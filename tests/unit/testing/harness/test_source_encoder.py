@@ -69,3 +69,28 @@ def test_numbers_that_are_none_have_the_names_that_spark_reads() -> None:
     source = {"parquet": "in", "schema": {"a": "double", "b": "float", "c": "double"}}
 
     assert raw({"a": "nan", "b": "-INF", "c": 1}, **source) == {"a": "NaN", "b": "-Infinity", "c": 1}
+
+
+def test_a_column_has_the_time_format_of_the_source() -> None:
+    schema = {"at": "timestamp", "day": "date", "seen": "array<timestamp>"}
+    options = {"timestampFormat": "dd/MM/yyyy HH:mm:ss", "DATEFORMAT": "dd.MM.yyyy"}
+    row = {"at": "2026-01-31 12:00:00", "day": "2026-01-31", "seen": ["2026-01-31 13:00:00+01:00"]}
+    row["timestamp"] = "2026-01-31 12:00:00"
+
+    message = raw(row, **KAFKA, schema=schema, options=options, keep=["timestamp"])
+
+    assert body(message) == {
+        "at": "31/01/2026 12:00:00",
+        "day": "31.01.2026",
+        "seen": ["31/01/2026 12:00:00"],
+    }
+    assert body(raw({"at": "31/01/2026"}, **KAFKA, schema=schema, options=options)) == {"at": "31/01/2026"}
+    assert message["timestamp"] == "2026-01-31T12:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "options", [{"timestampFormat": "yyyy-Q"}, {"timestampFormat": "HH:mm", "timeZone": "Asia/Tokyo"}]
+)
+def test_a_time_format_that_cannot_be_written_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="times"):
+        raw({"at": "2026-01-31 12:00:00"}, **KAFKA, schema={"at": "timestamp"}, options=options)

@@ -1,0 +1,29 @@
+"""Times in the patterns of Spark's options."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from millstream.connectors.api.values.time_pattern import format_time
+
+TIME = datetime(2026, 1, 31, 15, 4, 5, 678900, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("dd/MM/yyyy HH:mm:ss", "31/01/2026 15:04:05"),
+        ("yyyy-MM-dd'T'HH:mm:ss[.SSS]XXX", "2026-01-31T15:04:05.678Z"),
+        ("d.M.yy h 'o''clock' a", "31.1.26 3 o'clock PM"),
+        ("EEE, dd MMM yyyy HH:mm:ss.SSSSSSSSS Z", "Sat, 31 Jan 2026 15:04:05.678900000 +0000"),
+    ],
+)
+def test_a_time_is_written_in_a_pattern(pattern: str, text: str) -> None:
+    assert format_time(TIME, pattern) == text
+
+
+def test_a_pattern_with_another_field_is_refused() -> None:
+    with pytest.raises(ValueError, match="times cannot be written with 'Q' in 'yyyy-Q'"):
+        format_time(TIME, "yyyy-Q")
