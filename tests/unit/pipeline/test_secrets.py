@@ -81,3 +81,16 @@ def test_the_type_of_a_column_is_no_secret_whatever_the_name_of_the_column() -> 
 
     assert resolve_spec(pipeline)["sources"]["clicks"]["schema"] == columns
     assert redact("a string and a timestamp") == "a string and a timestamp"
+
+
+def test_the_expectation_of_a_view_hides_a_secret_and_has_variables_as_text() -> None:
+    REDACTOR.protect(CANARY)
+    condition = f"token = '{CANARY}' AND c RLIKE '${{x}}'"
+    view = {"sql": "SELECT '${x}' AS c, * FROM clicks", "expect": {"signed": condition}}
+
+    spec = resolve_spec(Pipeline.model_validate({**SPEC, "views": {"seen": view}}))
+
+    assert spec["views"]["seen"] == {
+        "sql": "SELECT '${x}' AS c, * FROM clicks",
+        "expect": {"signed": {"that": "token = '***' AND c RLIKE '$${x}'", "otherwise": "warn"}},
+    }

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from millstream.pipeline.stateful import StateSettings
-from millstream.spec.secrets.redaction import HIDDEN, SECRET_NAME, redact
+from millstream.spec.secrets.redaction import HIDDEN, SECRET_NAME, redact, redact_values
 
 if TYPE_CHECKING:
     from millstream.pipeline.kinds import KindEntry
@@ -28,7 +28,7 @@ def resolve_spec(pipeline: Pipeline) -> dict[str, Any]:
     data["views"] = {}
     data["queries"] = {name: _query(pipeline, name) for name in pipeline.queries}
     spec: dict[str, Any] = _redact(data)
-    # SQL is exported unchanged, because variables are not replaced in it.
+    # SQL is exported unchanged, because variables are not replaced in it. They are in expectations.
     spec["views"] = {name: _view(view) for name, view in pipeline.views.items()}
     return spec
 
@@ -66,8 +66,17 @@ def _view(view: View) -> Any:
     else:
         entry = {"file": view.file} if view.file is not None else {"sql": view.sql or ""}
     if view.expect:
-        return {**entry, "expect": json.loads(view.model_dump_json(include={"expect"}))["expect"]}
+        return {**entry, "expect": _expectations(view)}
     return entry.get("sql", entry)
+
+
+def _expectations(view: View) -> dict[str, dict[str, str]]:
+    """Return the expectations of a view. In SQL, `token = x` is no secret, but the value of a variable may be."""
+    expectations = json.loads(view.model_dump_json(include={"expect"}))["expect"]
+    return {
+        name: {key: redact_values(text).replace("$", "$$") for key, text in fields.items()}
+        for name, fields in expectations.items()
+    }
 
 
 def _state(view: View) -> dict[str, Any]:
