@@ -45,7 +45,12 @@ class Location(str):
         folder = (info.context or {}).get("folder")
         if folder is None or "://" in text:
             return cls(text)
-        return cls(Path(folder, Path(text).expanduser()))
+        try:
+            return cls(Path(folder, Path(text).expanduser()))
+        except RuntimeError as error:
+            user = text[1:].partition("/")[0]
+            owner = f"user '{user}' has" if user else "the user of this process has"
+            raise ValueError(f"'{text}' is not a path, because {owner} no home directory") from error
 
     @property
     def local(self) -> Path | None:

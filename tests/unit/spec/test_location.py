@@ -50,3 +50,10 @@ def test_a_uri_with_one_slash_is_not_taken_for_a_local_folder(written: str) -> N
 
     assert finding.code == "MS003"
     assert f"write {scheme}://HOST/{rest}, or ./{written} for a folder" in finding.message
+
+
+def test_a_home_that_does_not_exist_is_a_finding() -> None:
+    (finding,) = load("~nobody-of-that-name/ck").findings
+
+    assert finding.code == "MS003"
+    assert "user 'nobody-of-that-name' has no home directory" in finding.message
