@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
+from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.spec_file import LoadedSpec, load_spec, load_text
 
 HEAD = "name: shop\nsources:\n  clicks: {rate: {}}\n"
@@ -77,6 +78,22 @@ def test_functions_are_views_where_something_reads_them(tmp_path: Path) -> None:
     assert loaded.pipeline is not None
     pythons = {name: view.python for name, view in loaded.pipeline.views.items()}
     assert pythons == {"report": None, "daily": "transforms:daily", "sessions": "transforms:sessions"}
+
+
+def test_functions_of_a_file_with_a_byte_order_mark_are_views(tmp_path: Path) -> None:
+    write_file(tmp_path / "transforms.py", "\ufeffdef daily(clicks): ...\ndef weekly(daily): ...\n")
+    views = "views: {report: SELECT * FROM daily, summary: {python: 'transforms:weekly'}}\n"
+    queries = "queries:\n  report: {to: {console: }}\n  summary: {to: {console: }}\n"
+
+    loaded = load_here(tmp_path, HEAD + views + queries)
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    assert PipelineGraph.of(loaded.pipeline).reads == {
+        "report": ("daily",),
+        "summary": ("daily",),
+        "daily": ("clicks",),
+    }
 
 
 def test_a_function_is_a_view_where_a_declared_function_has_it_as_a_parameter(tmp_path: Path) -> None:

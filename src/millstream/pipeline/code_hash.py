@@ -123,7 +123,7 @@ class _Project:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", SyntaxWarning)
-                    tree = ast.parse(self._file(module).read_text(encoding="utf-8"))
+                    tree = ast.parse(self._file(module).read_text(encoding="utf-8-sig"))
             except (OSError, ValueError, SyntaxError):
                 tree = ast.Module(body=[], type_ignores=[])
             definitions: dict[str, list[ast.stmt]] = {}

@@ -88,7 +88,7 @@ def find_view_inputs(pipeline: Pipeline, view: View) -> Iterable[TextMark]:
     module, _, name = (view.python or "").partition(":")
     file = pipeline.folder / (module.replace(".", "/") + ".py")
     try:
-        function = list_functions(file.read_text(encoding="utf-8")).get(name)
+        function = list_functions(file.read_text(encoding="utf-8-sig")).get(name)
     except (OSError, ValueError):
         # A missing file reads nothing; the rule about Python views reports it.
         return []

@@ -128,3 +128,13 @@ def test_a_module_that_a_function_imports_counts(tmp_path: Path) -> None:
     text = "def view(orders):\n    import helpers\n    return helpers.half(orders)\n"
 
     assert hashed(tmp_path, text) != hashed(tmp_path, text, "def half(x):\n    return x / 3\n")
+
+
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
+    third = "def half(x):\n    return x / 3\n"
+    plain = hashed(tmp_path, BEFORE)
+
+    marked = hashed(tmp_path, "\ufeff" + BEFORE, "\ufeffdef half(x):\n    return x / 2\n")
+    changed = hashed(tmp_path, "\ufeff" + BEFORE, "\ufeff" + third)
+
+    assert (marked == plain, changed == plain) == (True, False)

@@ -47,7 +47,7 @@ def read_function(function: object, display: Callable[[str], str] = str) -> Batc
     if code is None:
         return None
     try:
-        text = Path(code.co_filename).read_text(encoding="utf-8")
+        text = Path(code.co_filename).read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         return None
     others = _list_other_functions(function, code.co_filename)
@@ -61,7 +61,7 @@ def read_reference(reference: str, folder: Path, display: Callable[[str], str] =
     module, _, name = reference.partition(":")
     path = folder / (module.replace(".", "/") + ".py")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         return None
     tree = parse_or_none(text)
@@ -141,7 +141,7 @@ def _add_other_functions(
     for name in sorted(called & others.keys()):
         code = others[name]
         try:
-            text = Path(code.co_filename).read_text(encoding="utf-8")
+            text = Path(code.co_filename).read_text(encoding="utf-8-sig")
         except (OSError, ValueError):
             continue
         other = parse_or_none(text)

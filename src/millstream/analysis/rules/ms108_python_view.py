@@ -70,7 +70,7 @@ def _find_problem(
             f"{relative_path} is outside the project folder", "Millstream runs only the project's own code"
         )
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         return _Problem(

@@ -48,7 +48,7 @@ def _find_unbounded(
     file: Path, name: str, query: str | None, called: Collection[str] = ()
 ) -> Iterator[Finding]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         # MS108 reports a missing file.
         return

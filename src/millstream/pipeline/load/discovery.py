@@ -101,7 +101,7 @@ def _read_sql(
 def _add_functions(discovered: DiscoveredViews, data: Mapping[str, Any], folder: Path) -> None:
     """Add a view for each function of transforms.py that is read by name and that nothing else defines."""
     try:
-        functions_by_name = list_functions((folder / f"{MODULE}.py").read_text(encoding="utf-8"))
+        functions_by_name = list_functions((folder / f"{MODULE}.py").read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError):
         return
     sources = data.get("sources")

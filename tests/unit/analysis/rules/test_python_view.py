@@ -32,6 +32,14 @@ def test_a_file_that_is_not_python_is_told_with_its_line(tmp_path: Path) -> None
     assert finding.message.endswith("(line 2)")
 
 
+def test_a_file_with_a_byte_order_mark_is_python(tmp_path: Path) -> None:
+    (tmp_path / "deliveries.py").write_text("\ufeffdef send(frame, batch_id): ...\n")
+    loaded = load_text("pipeline.yml", SPEC, tmp_path, {})
+    assert loaded.pipeline is not None, loaded.findings
+
+    assert list(ms108_python_view.check(Facts(loaded.pipeline, loaded.places))) == []
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
