@@ -96,6 +96,18 @@ def test_functions_of_a_file_with_a_byte_order_mark_are_views(tmp_path: Path) ->
     }
 
 
+def test_hidden_files_of_editors_are_no_views(tmp_path: Path) -> None:
+    write_file(tmp_path / "views" / "visits.sql", "SELECT * FROM clicks")
+    (tmp_path / "views" / ".#visits.sql").symlink_to("me@here.1234:1700000000")
+    (tmp_path / "views" / "._visits.sql").write_bytes(b"\x00\x05\x16\x07\xff")
+
+    loaded = load_here(tmp_path, HEAD + "queries:\n  visits: {to: {console: }}\n")
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    assert set(loaded.pipeline.views) == {"visits"}
+
+
 def test_a_function_is_a_view_where_a_declared_function_has_it_as_a_parameter(tmp_path: Path) -> None:
     write_file(tmp_path / "transforms.py", "def sessions(clicks): ...\ndef report(sessions): ...\n")
     views = "views: {report: {python: 'transforms:report'}}\n"

@@ -49,7 +49,8 @@ def discover_views(
             _read_sql(discovered, name, folder / view["file"], str(display_path / view["file"]), places)
     for path in sorted((folder / FOLDER).glob("*.sql")):
         file_name = str(display_path / FOLDER / path.name)
-        if file_name in discovered.texts:
+        # Editors and macOS write hidden files next to a file, such as the lock `.#visits.sql` of Emacs.
+        if file_name in discovered.texts or path.name.startswith("."):
             continue
         if path.stem not in discovered.views:
             discovered.views[path.stem] = {"file": f"{FOLDER}/{path.name}"}
