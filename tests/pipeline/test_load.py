@@ -96,6 +96,17 @@ def test_functions_of_a_file_with_a_byte_order_mark_are_views(tmp_path: Path) ->
     }
 
 
+def test_a_function_called_like_a_column_is_no_view(tmp_path: Path) -> None:
+    write_file(tmp_path / "transforms.py", "def daily(clicks): ...\ndef amount(cents): ...\n")
+    views = "views: {report: 'SELECT id, amount FROM daily ORDER BY id, amount'}\n"
+
+    loaded = load_here(tmp_path, HEAD + views + "queries:\n  report: {to: {console: }}\n")
+
+    assert loaded.findings == []
+    assert loaded.pipeline is not None
+    assert set(loaded.pipeline.views) == {"report", "daily"}
+
+
 def test_hidden_files_of_editors_are_no_views(tmp_path: Path) -> None:
     write_file(tmp_path / "views" / "visits.sql", "SELECT * FROM clicks")
     (tmp_path / "views" / ".#visits.sql").symlink_to("me@here.1234:1700000000")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.diagnostics.finding import Finding, Span
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.functions import list_functions
+from millstream.pipeline.sql.references import parse_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +20,6 @@ FOLDER = "views"
 # A view with one of these keys defines itself; if it has a file too, the model reports the error.
 _DEFINING_KEYS = {"sql", "python", "transform_with_state", "apply_in_pandas_with_state"}
 MODULE = "transforms"
-# Match only names that SQL reads rows from, not functions whose name equals that of a column.
-_READS = re.compile(
-    r"\b(?:from|join)\s+(?:stream\s*\(?\s*)?`?([A-Za-z_]\w*)|,\s*`?([A-Za-z_]\w*)", re.IGNORECASE
-)
 
 
 @dataclass
@@ -141,7 +137,7 @@ def _read_names(views: Mapping[str, Any], queries: Any) -> set[str]:
     for view in views.values():
         sql = view.get("sql") if isinstance(view, dict) else None
         if isinstance(sql, str):
-            names.update(first or second for first, second in _READS.findall(sql))
+            names.update(mark.text for mark in parse_sql(sql).tables)
         if isinstance(view, dict):
             names.update(
                 entry for entry in (view.get("from"), view.get("initial_state")) if isinstance(entry, str)
