@@ -251,6 +251,21 @@ def test_numbers_and_flags_may_come_from_variables(tmp_path: Path) -> None:
     assert loaded.pipeline.sources["table"].static is True
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1", "'${D}' is not a length of time; write it as '10 seconds' or '1 hour 30 minutes'"),
+        ("10", "'${D}' is not a length of time; write it as '10 seconds' or '1 hour 30 minutes'"),
+        ("10 se", "'${D}' is not a length of time; write it as '10 seconds' or '1 hour 30 minutes'"),
+        ("10 parsecs", "'${D}' is not a length of time; write it as '10 seconds' or '1 hour 30 minutes'"),
+    ],
+)
+def test_a_message_quotes_a_variable_and_leaves_other_words(tmp_path: Path, value: str, message: str) -> None:
+    text = HEAD + "queries:\n  clicks: {trigger: {processing_time: '${D}'}, to: {console: }}\n"
+
+    assert messages(load_here(tmp_path, text, D=value)) == [f"MS003 {message}"]
+
+
 def test_findings_stand_in_file_order(tmp_path: Path) -> None:
     text = (
         "nam: x\nsources:\n  a: {rat: {}}\nqueries:\n  a: {to: {console: }, trigger: '${T}', outputmode: x}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from millstream.pipeline.introspection import field_at, is_secret_at
@@ -43,6 +44,8 @@ _LIMITS = {
 # Patterns of names begin like this; messages describe them in words.
 _NAME = "^[A-Za-z"
 _LONG = 60
+# A shorter value may also be a word of the message itself, so it is only recognised between quotation marks.
+_SHORT = 4
 _SECTIONS = {"sources": "source", "views": "view", "queries": "query"}
 
 
@@ -103,10 +106,20 @@ def describe_purpose(path: Path) -> str:
     return f"'{path[-1]}': {text[:1].lower()}{text[1:]}".rstrip(".") if text else ""
 
 
+def _find_quotations(value: str) -> re.Pattern[str]:
+    """Return a pattern for the places at which a message quotes a value, and not a part of another word."""
+    escaped = re.escape(value)
+    if len(value) < _SHORT:
+        return re.compile(rf"(?<='){escaped}(?=')")
+    before = r"(?<!\w)" if value[0].isalnum() else ""
+    after = r"(?!\w)" if value[-1].isalnum() else ""
+    return re.compile(f"{before}{escaped}{after}")
+
+
 def restore_variables(message: str, path: Path, variables: Mapping[Path, tuple[str, str]]) -> str:
     """Replace values of variables in a message, at that path or inside, with their text in the file."""
     for place, (text, value) in variables.items():
         depth = min(len(place), len(path))
         if value and place[:depth] == path[:depth]:
-            message = message.replace(value, text)
+            message = _find_quotations(value).sub(text.replace("\\", r"\\"), message)
     return message
