@@ -277,3 +277,25 @@ def test_a_python_file_that_gives_no_pipeline_is_a_finding(tmp_path: Path, text:
     (finding,) = load_spec(path, {}).findings
 
     assert (finding.code, finding.span and finding.span.line) == ("MS010", line)
+
+
+def test_a_relative_python_file_has_the_line_of_its_own_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pipeline.py").write_text("x = 1\nboom()\n")
+
+    (finding,) = load_spec(Path("pipeline.py"), {}).findings
+
+    assert (finding.code, finding.span and finding.span.line) == ("MS010", 2)
+
+
+def test_a_mistake_in_an_imported_module_is_found_at_the_import(tmp_path: Path) -> None:
+    (tmp_path / "module_with_a_mistake.py").write_text("\n\n\nx = (\n")
+    path = tmp_path / "pipeline.py"
+    path.write_text("x = 1\nimport module_with_a_mistake\n")
+
+    (finding,) = load_spec(path, {}).findings
+
+    assert (finding.code, finding.span and finding.span.line) == ("MS010", 2)
+    assert "module_with_a_mistake.py, line 4" in finding.message

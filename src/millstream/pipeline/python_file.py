@@ -34,10 +34,8 @@ def load_script(path: Path, name: str, overrides: Sequence[str] = ()) -> LoadedS
         with _importable(path.parent):
             pipelines = _run(path)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's file may raise anything
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = (error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else 1) or 1
         message = f"the file cannot be run: {type(error).__name__}: {error}"
-        return _broken(name, texts, "MS010", message, line)
+        return _broken(name, texts, "MS010", message, _find_line(error, path))
     if len(pipelines) != 1:
         return _broken(name, texts, "MS010", f"the file contains {len(pipelines)} pipelines", why=_ONE)
     if isinstance(pipelines[0], Builder):
@@ -46,6 +44,16 @@ def load_script(path: Path, name: str, overrides: Sequence[str] = ()) -> LoadedS
         reason = "a pipeline that is already built cannot be changed"
         return _broken(name, texts, "MS007", "--set needs the builder, not the built pipeline", why=reason)
     return LoadedSpec(pipelines[0], [], ValuePositions(name, YamlDocument(name, text)), texts)
+
+
+def _find_line(error: BaseException, path: Path) -> int:
+    """Return the last line of the file that an error comes from, or 1 if it comes from none."""
+    # Python imports a relative path by its absolute one.
+    file = str(path.absolute())
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return error.lineno or 1
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno for frame in reversed(frames) if frame.filename == file), None) or 1
 
 
 def _run(path: Path) -> list[Builder | Pipeline]:
