@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 FOLDER = "tests"
 SUFFIXES = (".yml", ".yaml")
-# A test file has this key at the left margin; files of data or settings among the tests do not.
-_TESTS = re.compile(rb"^[\"']?tests[\"']?[ \t]*:", re.MULTILINE)
+# A test file has this key at the left margin; files of data or settings among the tests do not. Editors of Windows
+# write a byte order mark before the first line.
+_TESTS = re.compile(rb"(?:^|\A\xef\xbb\xbf)[\"']?tests[\"']?[ \t]*:", re.MULTILINE)
 # Files of other tools may have a key `tests` too, but their tests have no `steps`.
 _STEPS = re.compile(rb"\bsteps[\"']?[ \t]*:")
 # The key `tests` may follow an inline pipeline, which may be long.

@@ -71,6 +71,12 @@ def test_what_is_no_test_file_is_none(name: str, text: str, project: Path) -> No
     assert not is_test_file(write_file(project / name, text))
 
 
+def test_a_byte_order_mark_before_the_first_key_changes_nothing(project: Path) -> None:
+    first, rest = TEST.splitlines(keepends=True)[0], "".join(TEST.splitlines(keepends=True)[1:])
+
+    assert is_test_file(write_file(project / "tests" / "a.yml", f"\ufeff{rest}{first}"))
+
+
 @pytest.mark.parametrize("path", ["gone", "."])
 def test_nothing_to_play_is_said(path: str, project: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no"):
