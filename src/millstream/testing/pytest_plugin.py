@@ -219,7 +219,9 @@ def _load_pipeline(
         names = ", ".join(declared.params) or "none"
         pytest.fail(f"the pipeline has no parameter '{unknown[0]}'; it has: {names}", pytrace=False)
     overrides = {**{f"params.{name}": value for name, value in params.items()}, **settings}
-    loaded = load_spec(file, env, [f"{key}={json.dumps(value)}" for key, value in overrides.items()])
+    # YAML has no escapes for the two halves of a character above U+FFFF.
+    texts = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in overrides.items()]
+    loaded = load_spec(file, env, texts)
     if loaded.has_errors or loaded.pipeline is None:
         pytest.fail(render(loaded.findings, loaded.texts), pytrace=False)
     return loaded.pipeline

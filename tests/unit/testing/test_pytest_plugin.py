@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.testing import pytest_plugin
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -72,3 +74,12 @@ def test_to_be_loaded_it_needs_pytest_alone() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert result.stdout == "[]\n"
+
+
+def test_a_parameter_has_any_character(tmp_path: Path) -> None:
+    spec = "name: a\nparams: {sign: x}\nsources: {ticks: {rate: {}}}\nqueries: {ticks: {to: {console: {}}}}\n"
+    (tmp_path / "pipeline.yml").write_text(spec)
+
+    pipeline = pytest_plugin._load_pipeline(tmp_path, "pipeline.yml", {"sign": "é 😀"}, {})
+
+    assert pipeline.params == {"sign": "é 😀"}

@@ -215,7 +215,8 @@ def _yaml(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     text = str(value)
-    return text if re.fullmatch(r"[\w./$][\w./:{}$,-]*", text) and not text.isdigit() else json.dumps(text)
+    is_plain = re.fullmatch(r"[\w./$][\w./:{}$,-]*", text) and not text.isdigit()
+    return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
 def _key(name: str) -> str:

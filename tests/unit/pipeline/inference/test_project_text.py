@@ -59,3 +59,9 @@ def test_a_record_without_the_time_of_the_watermark_is_a_dead_letter() -> None:
     assert source.watermark is not None
     assert source.on_malformed is OnMalformed.DEAD_LETTER
     assert source.expect == {}
+
+
+def test_a_folder_may_have_any_name() -> None:
+    _, source = write_source([SECOND], **{**FILES, "settings": {"path": "/my 😀 data"}})
+
+    assert source.model_dump()["source"]["path"] == "/my 😀 data"
