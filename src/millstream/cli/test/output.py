@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections import Counter
@@ -119,7 +120,7 @@ def next_command(suites: Sequence[Suite], results: Sequence[Result]) -> str:
     failed_result = next((result for result in results if result.outcome == "failed"), None)
     if failed_result is not None:
         return (
-            f"next: millstream test {failed_result.file} -k '{_plain(failed_result.name)}', "
+            f"next: millstream test {shlex.quote(failed_result.file)} -k {shlex.quote(failed_result.name)}, "
             "or add --update if the actual results are right"
         )
     if any(suite.has_errors for suite in suites):
@@ -127,8 +128,3 @@ def next_command(suites: Sequence[Suite], results: Sequence[Result]) -> str:
     if any(result.outcome != "passed" for result in results):
         return "next: millstream check"
     return "next: millstream run"
-
-
-def _plain(name: str) -> str:
-    """Return a name that can be put between single quotes."""
-    return name.replace("'", " ")

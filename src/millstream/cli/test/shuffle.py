@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -173,5 +174,5 @@ def _following(results: Sequence[Mapping[str, Any]], split_count: int, seed: int
     failed_result = next((result for result in results if result["outcome"] == "failed"), None)
     if failed_result is None:
         return "next: millstream prove"
-    name = failed_result["name"].replace("'", " ")
-    return f"next: millstream test {failed_result['file']} -k '{name}' --shuffle {split_count} --seed {seed}"
+    file, name = shlex.quote(failed_result["file"]), shlex.quote(failed_result["name"])
+    return f"next: millstream test {file} -k {name} --shuffle {split_count} --seed {seed}"
