@@ -28,7 +28,8 @@ def compute_batch_results(spark: SparkSession, pipeline: Pipeline, *, closed: bo
 def _closes_windows(raw: DataFrame) -> Column:
     """Return the condition for rows that close windows."""
     if "value" in raw.columns and dict(raw.dtypes)["value"] == "binary":
-        return F.coalesce(F.contains(F.col("value").cast("string"), F.lit(FAR)), _false())
+        parts = [F.col(name).cast("string") for name in ("value", "key") if name in raw.columns]
+        return F.contains(F.concat_ws(" ", *parts), F.lit(FAR))
     time_columns = [name for name, kind in raw.dtypes if kind.startswith("timestamp")]
     is_far = _false()
     for name in time_columns:

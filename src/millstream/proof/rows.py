@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import re
@@ -31,6 +32,9 @@ TWICE, BROKEN = 20, 50
 POOL = 50
 _TIMES = ("timestamp", "timestamp_ntz", "timestamp_ltz")
 _FORMAT_OPTIONS = {"date": "dateFormat", "timestamp_ntz": "timestampNTZFormat"}
+_FLOATS = ("float", "double", "real")
+_INTEGERS = ("tinyint", "smallint", "byte", "short", "int", "integer", "bigint", "long")
+_DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 
 
 class RowGenerator:
@@ -71,8 +75,14 @@ class RowGenerator:
         return records
 
     def last(self, minute: int) -> list[InputRecord]:
-        """Generate one row far in the future that closes all windows; none if rows have no time."""
-        return [self._encoded(self._values(f"{FAR}00:{minute:02}:00.000Z"))] if self.times else []
+        """Generate one row far in the future that closes all windows; none if rows have no time.
+
+        A message has the time as its key too, because values in Avro do not contain it as text.
+        """
+        if not self.times:
+            return []
+        time = f"{FAR}00:{minute:02}:00.000Z"
+        return [InputRecord(self._encoded(self._values(time)).value, time.encode())]
 
     def _values(self, time: str) -> dict[str, Any]:
         self.number += 1
@@ -83,15 +93,18 @@ class RowGenerator:
         if kind in _TIMES:
             return self._time_text(kind, time)
         if name in self.unique:
-            is_integer = kind in ("int", "integer", "bigint", "long")
-            return self.number if is_integer else f"{self.name}-{self.number}"
+            is_number = kind in (*_INTEGERS, *_FLOATS) or _DECIMAL.fullmatch(kind)
+            return self.number if is_number else _text(f"{self.name}-{self.number}", kind)
         if kind in ("string", "binary"):
-            return f"{name}-{chance.randrange(POOL)}"
-        if kind in ("tinyint", "smallint", "byte", "short", "int", "integer", "bigint", "long"):
+            return _text(f"{name}-{chance.randrange(POOL)}", kind)
+        if kind in _INTEGERS:
             return chance.randrange(1, POOL)
-        if kind in ("float", "double", "real") or kind.startswith(("decimal", "numeric", "dec")):
-            # Quarters are exact in binary, so sums are the same in any order.
-            return chance.randrange(4, 4 * POOL) / 4
+        if kind in _FLOATS:
+            return self._fraction(POOL, 4)
+        if decimal := _DECIMAL.fullmatch(kind):
+            # Digits before the point, and the part of a whole number that the digits after it can express.
+            precision, scale = int(decimal[1] or 10), int(decimal[2] or 0)
+            return self._fraction(min(POOL, 10 ** (precision - scale)), {0: 1, 1: 2}.get(scale, 4))
         if kind == "boolean":
             return chance.random() < 0.5
         return self._time_text(kind, time[:10]) if kind == "date" else None
@@ -110,6 +123,10 @@ class RowGenerator:
                 "prove queries of other sources: millstream prove QUERY",
             ) from error
 
+    def _fraction(self, end: int, parts: int) -> float:
+        """Draw a number below `end` that is exact in binary, so that sums are the same in any order."""
+        return self.chance.randrange(parts if end > 1 else 1, parts * end) / parts
+
     def _encoded(self, values: dict[str, Any]) -> InputRecord:
         key = next((str(value) for name, value in values.items() if name not in self.unique), "")
         if self.entry.source.has_payload and self.entry.format is Format.CSV:
@@ -118,6 +135,11 @@ class RowGenerator:
         if self.entry.avro_value is not None:
             return InputRecord(encode_row(self.entry.avro_value, values), key.encode())
         return InputRecord(json.dumps(values).encode(), key.encode())
+
+
+def _text(text: str, kind: str) -> str:
+    """Return a text for a column. Encoders take base64 for BINARY."""
+    return base64.b64encode(text.encode()).decode() if kind == "binary" else text
 
 
 def generated_columns(entry: SourceEntry) -> Mapping[str, str]:

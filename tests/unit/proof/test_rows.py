@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.model import SourceEntry
 from millstream.proof.rows import FAR, RowGenerator, unique_columns
 
+TIME = {"type": "long", "logicalType": "timestamp-millis"}
 SCHEMA = {"id": "bigint", "user_id": "string", "amount": "double", "at": "timestamp"}
 
 
@@ -104,6 +108,49 @@ def test_a_key_of_duplicates_tells_rows_apart() -> None:
     )
 
     assert unique_columns(declared, frozenset()) == {"user_id", "id"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "scale"),
+    [("decimal(3,2)", 10, 2), ("decimal(2,1)", 10, 1), ("decimal(4,4)", 1, 4), ("decimal(1)", 10, 0)],
+)
+def test_decimals_fit_their_type(kind: str, limit: int, scale: int) -> None:
+    declared = entry(schema={"amount": kind})
+    generator = RowGenerator("orders", declared, frozenset(), 1)
+
+    values = [Decimal(json.loads(record.value)["amount"]) for record in generator.portion(300, 0, 60)]
+
+    assert all(0 < value < limit and value == round(value, scale) for value in values)
+    assert len(set(values)) > 2
+
+
+def test_a_key_of_duplicates_has_values_of_its_type() -> None:
+    kinds = {"small": "smallint", "exact": "decimal(9,0)", "raw": "binary", "text": "string"}
+    generator = RowGenerator("orders", entry(schema=kinds), frozenset(kinds), 1)
+
+    row = json.loads(generator.portion(1, 0, 60)[0].value)
+
+    assert row == {"small": 1, "exact": 1, "raw": "b3JkZXJzLTE=", "text": "orders-1"}
+
+
+def test_bytes_are_base64_as_readers_of_json_and_avro_take_them() -> None:
+    fields = [{"name": "raw", "type": "bytes"}, {"name": "at", "type": TIME}]
+    avro = {"schema": json.dumps({"type": "record", "name": "Order", "fields": fields})}
+    topic = {"kafka": {"bootstrap_servers": "localhost:1", "subscribe": "orders"}}
+    as_json = RowGenerator("orders", entry(schema={"raw": "binary"}), frozenset(), 1)
+    as_avro = RowGenerator(
+        "orders",
+        SourceEntry.model_validate(
+            {**topic, "format": "avro", "avro_value": avro}, context={"folder": Path()}
+        ),
+        frozenset(),
+        1,
+    )
+
+    value = json.loads(as_json.portion(1, 0, 60)[0].value)["raw"]
+
+    assert base64.b64decode(value, validate=True).startswith(b"raw-")
+    assert b"raw-" in as_avro.portion(1, 0, 60)[0].value
 
 
 def _minutes(at: str) -> float:
