@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -146,6 +147,24 @@ def test_a_step_tells_its_batches(spark: SparkSession, tmp_path: Path) -> None:
             messages.append(stage.run_step(empty(case)).batches)
 
     assert messages == [(0,), (1,), (2,)]
+
+
+def test_each_batch_is_reported_whatever_number_of_reports_a_pipeline_retains(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    case = case_of(tmp_path, "1")
+    setting = {"spark.sql.streaming.numRecentProgressUpdates": 2}
+    case = replace(case, pipeline=case.pipeline.model_copy(update={"spark": setting}))
+
+    with Harness(spark, case, tmp_path / "stage") as stage:
+        messages = []
+        for number in range(5):
+            if number == 2:
+                stage.restart(case.pipeline)
+            stage.feed(ROWS)
+            messages.append(stage.run_step(empty(case)).batches)
+
+    assert messages == [(0,), (1,), (2,), (3,), (4,)]
 
 
 def test_settings_of_a_later_version_hold_from_its_restart_on(spark: SparkSession, tmp_path: Path) -> None:

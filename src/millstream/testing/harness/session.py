@@ -37,7 +37,6 @@ _STARTUP_CONF: Mapping[str, object] = {
 _CASE_CONF: Mapping[str, object] = {
     "spark.sql.shuffle.partitions": 1,
     "spark.sql.streaming.pollingDelay": "1ms",
-    "spark.sql.streaming.numRecentProgressUpdates": RETAINED_REPORTS,
     # A query that hangs is abandoned after this time.
     "spark.sql.streaming.stopTimeout": "5s",
     "spark.sql.session.timeZone": "UTC",
@@ -48,6 +47,8 @@ _CASE_CONF: Mapping[str, object] = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": False,
 }
+# The harness reads the report of each batch. A pipeline may set another number for its runs.
+_HARNESS_CONF: Mapping[str, object] = {"spark.sql.streaming.numRecentProgressUpdates": RETAINED_REPORTS}
 # Without its native library, Hadoop starts `chmod` twice per new file: for the file and for its checksum. The raw
 # file system writes no checksum and starts no process; a case of three steps would otherwise start 41.
 _FILE_SYSTEM_CONF: Mapping[str, str] = {
@@ -74,9 +75,9 @@ def open_tests(conf: Mapping[str, object], log: Path | None = None) -> SparkSess
 def open_case_session(spark: SparkSession, pipeline: Pipeline) -> Iterator[SparkSession]:
     """Open an isolated session with the settings for small tests, then the pipeline's settings.
 
-    Startup-only settings of the pipeline have no effect.
+    Startup-only settings of the pipeline have no effect, nor has one that the harness needs.
     """
-    with separate_session(spark, {**_CASE_CONF, **pipeline.spark}) as session:
+    with separate_session(spark, {**_CASE_CONF, **pipeline.spark, **_HARNESS_CONF}) as session:
         # RocksDB writes its files through Hadoop's own local file system, which must not be replaced.
         files = {} if STORE in pipeline.spark else _FILE_SYSTEM_CONF
         for key, value in files.items():
@@ -88,7 +89,7 @@ def apply_later_settings(session: SparkSession, before: Pipeline, after: Pipelin
     """Apply the settings of a later pipeline version to a case's session; a query uses them from its next start."""
     for key in {**before.spark, **after.spark}:
         value = after.spark.get(key, _CASE_CONF.get(key))
-        if not session.conf.isModifiable(key):
+        if key in _HARNESS_CONF or not session.conf.isModifiable(key):
             continue
         if value is None:
             session.conf.unset(key)
