@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames import user_functions
@@ -37,8 +42,8 @@ def build_frames(
     With `queries`, only what these read is built: the table that another query reads may not exist yet. `reader`
     replaces how the raw rows of a source are read (empty streams for a check, batches for a preview). Rows of sources
     are counted as they are read if `counted`, which continuous processing does not support. Spark's own errors
-    (AnalysisException) pass through. A Python view that returns no DataFrame raises `MillstreamError` with the
-    function's place.
+    (AnalysisException) pass through. A Python view that raises, or returns no DataFrame, raises `MillstreamError`
+    with the function's place.
     """
     frames: dict[str, DataFrame] = {}
     graph = PipelineGraph.of(pipeline)
@@ -52,9 +57,7 @@ def build_frames(
     for name in graph.order:
         if name not in needed:
             continue
-        frames[name] = with_expectations(
-            pipeline, name, build_view(spark, pipeline, name, pipeline.views[name], frames)
-        )
+        frames[name] = with_expectations(pipeline, name, _build_named_view(spark, pipeline, name, frames))
         frames[name].createOrReplaceTempView(name)
     return frames
 
@@ -74,6 +77,30 @@ def read_source(spark: SparkSession, name: str, entry: SourceEntry) -> DataFrame
     """Read the raw rows of one source, with its name left in the plan."""
     source = entry.source
     return source.read(_NamedSession(spark, name), static=entry.static, schema=entry.ddl)  # type: ignore[arg-type]
+
+
+def _build_named_view(
+    spark: SparkSession, pipeline: Pipeline, name: str, frames: dict[str, DataFrame]
+) -> DataFrame:
+    """Build one view, and name the view and the line where the user's function raises an error."""
+    view = pipeline.views[name]
+    try:
+        return build_view(spark, pipeline, name, view, frames)
+    except (MillstreamError, PySparkException, Py4JError, ConnectionError, TimeoutError):
+        # These say what failed by themselves, or that a server was away.
+        raise
+    except Exception as error:
+        # A user's function may raise anything. An error from SQL would be a bug in Millstream.
+        if view.sql is not None:
+            raise
+        frames_of_error = traceback.extract_tb(error.__traceback__)
+        folder = pipeline.folder.absolute()
+        own = [frame for frame in frames_of_error if Path(frame.filename).is_relative_to(folder)]
+        place = (own or frames_of_error)[-1]
+        raise MillstreamError(
+            f"view '{name}': {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})",
+            "correct the function",
+        ) from error
 
 
 def build_view(

@@ -44,7 +44,9 @@ pipeline:
     halves: SELECT id, 10 / n AS half FROM clicks
     idle: {python: "transforms:idle"}
     lost: SELECT * FROM away
+    raising: {python: "transforms:raising"}
   queries:
+    raising: {to: {memory: raising}}
     counts: {output_mode: update, to: {memory: counts}}
     loud: {to: {memory: loud}}
     sold: {to: {memory: sold}}
@@ -68,6 +70,10 @@ def watch(key, rows, state):
     state.update((1,))
     state.setTimeoutDuration(60_000)
     yield pd.DataFrame({"user": [key[0]], "what": ["seen"]})
+
+
+def raising(clicks):
+    return clicks.join({}["rates"], "id")
 
 
 def idle(clicks):
@@ -190,6 +196,12 @@ CASES = {
             expect_error: "DIVIDE_BY_ZERO"
           - restart_with: {views.halves: "SELECT id, try_divide(10, n) AS half FROM clicks"}
             expect: [{id: a, half: null}]
+    """,
+    "a function that raises when its view is built ends the query": """
+        query: raising
+        steps:
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}
+            expect_error: "view 'raising': KeyError: 'rates' (transforms.py:17)"
     """,
     "what Spark refuses of a later version is expected": """
         query: counts
