@@ -44,8 +44,16 @@ pipeline:
     halves: SELECT id, 10 / n AS half FROM clicks
     idle: {python: "transforms:idle"}
     lost: SELECT * FROM away
+    inverted: SELECT id, 10 / n AS part FROM clicks
+    ids: SELECT id FROM inverted
+    refused: SELECT id, unknown FROM clicks
+    after_refused: SELECT id FROM refused
     raising: {python: "transforms:raising"}
   queries:
+    ids: {to: {memory: ids}}
+    copied: {from: ids, to: {parquet: copied}}
+    refused: {to: {parquet: refused}}
+    after_refused: {to: {memory: after_refused}}
     raising: {to: {memory: raising}}
     counts: {output_mode: update, to: {memory: counts}}
     loud: {to: {memory: loud}}
@@ -197,6 +205,53 @@ CASES = {
           - restart_with: {views.halves: "SELECT id, try_divide(10, n) AS half FROM clicks"}
             expect: [{id: a, half: null}]
     """,
+    "a later version has another view and another sink": """
+        query: loud
+        static: {users: [{user: u1, name: ann}]}
+        steps:
+          - feed: {clicks: [{id: a, user: u1, at: "2026-01-01 12:00:00"}]}
+            expect: {"": [{id: a, name: ANN}], named: [{id: a, name: ann}]}
+          - restart_with:
+              views.short: SELECT id, name AS first FROM named
+              views.loud: SELECT id, upper(first) AS name FROM short
+              queries.loud.to: [{memory: loud}, {parquet: loud}]
+            feed: {clicks: [{id: b, user: u1, at: "2026-01-01 12:00:00"}]}
+            expect: {short: [{id: b, first: ann}], parquet: [{id: b, name: ANN}]}
+          - feed: {clicks: [{id: c, user: u1, at: "2026-01-01 12:00:00"}]}
+            expect: {short: [{id: c, first: ann}], named: [{id: c, name: ann}]}
+    """,
+    "a query reads another view in a later version": """
+        query: copied
+        steps:
+          - feed: {clicks: [{id: a, n: 2, at: "2026-01-01 12:00:00"}]}
+            expect: {ids: [{id: a}], inverted: [{id: a, part: 5.0}]}
+          - restart_with: {queries.copied.from: inverted}
+            feed: {clicks: [{id: b, n: 5, at: "2026-01-01 12:00:00"}]}
+            expect: {inverted: [{id: b, part: 2.0}]}
+    """,
+    "a real sink has no rows before the query starts": """
+        query: copied
+        sinks: real
+        steps:
+          - expect: {parquet: []}
+          - feed: {clicks: [{id: a, n: 1, at: "2026-01-01 12:00:00"}]}
+            expect: {parquet: [{id: a}]}
+    """,
+    "a query that cannot start has written nothing": """
+        query: refused
+        sinks: real
+        steps:
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}
+            expect: {parquet: []}
+            expect_error: "unknown"
+    """,
+    "a query that cannot start has the error of a view whose rows are expected": """
+        query: after_refused
+        steps:
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}
+            expect: {refused: []}
+            expect_error: "unknown"
+    """,
     "a function that raises when its view is built ends the query": """
         query: raising
         steps:
@@ -238,3 +293,17 @@ def test_a_source_that_cannot_be_read_is_told(spark: SparkSession, tmp_path: Pat
 
     assert not outcome.has_passed
     assert "users" in (outcome.results[0].error or "")
+
+
+def test_a_view_that_fails_although_its_query_does_not_is_an_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    step = '- feed: {clicks: [{id: a, n: 0, at: "2026-01-01 12:00:00"}]}'
+
+    outcome = run_test(
+        spark, tmp_path, f"query: ids\nsteps:\n  {step}\n    expect: {{inverted: [{{id: a}}]}}\n"
+    )
+
+    assert outcome.fault is not None
+    assert outcome.fault.startswith("the rows of 'inverted' cannot be collected: ")
+    assert "DIVIDE_BY_ZERO" in outcome.fault

@@ -26,7 +26,7 @@ from millstream.testing.harness.query_start import OUTPUT, PlannedCrash, TestedQ
 from millstream.testing.harness.session import apply_later_settings, open_case_session
 from millstream.testing.harness.sink_reader import SinkReader
 from millstream.testing.harness.source_encoder import Feeder
-from millstream.testing.harness.view_probe import ViewOutput
+from millstream.testing.harness.view_probe import ViewOutputs
 from millstream.testing.model import Step, StepResult
 
 if TYPE_CHECKING:
@@ -101,11 +101,7 @@ class Harness:
         self._dead_letter_reader = DeadLetterReader(self._isolated.pipeline)
         names = [name for step in case.steps for name in step.expected.rows]
         self._collected_names = list(dict.fromkeys([*names, *self.watched]))
-        self._probes = {
-            name: ViewOutput(self.session, name, case, self.folder, self.limit)
-            for name in self._collected_names
-            if name != self._written_name and (name in case.pipeline.views or name in case.pipeline.sources)
-        }
+        self._view_outputs = ViewOutputs(self._collected_names, case, self.folder, self._manual_query)
 
     def __exit__(self, *_: object) -> None:
         self._resources.close()
@@ -154,8 +150,7 @@ class Harness:
         pipeline = self._isolated.pipeline
         encoded = {name: self._encode_feed(name, items, pipeline) for name, items in rows.items()}
         self._streams.add(encoded)
-        for probe in self._probes.values():
-            probe.lines.add(encoded)
+        self._view_outputs.add(encoded)
         self._planned_crash.at, self._planned_crash.has_happened = crash_point, False
         self._run_batch()
         if crash_point is not None and not self._planned_crash.has_happened and self._error is None:
@@ -163,7 +158,7 @@ class Harness:
                 f"the query cannot crash at {crash}, because no batch has run",
                 "feed rows that the query reads",
             )
-        self._advance_probes()
+        self._view_outputs.batch(has_failed=self._error is not None)
 
     def crash(self, at: str) -> None:
         """Crash the query in the newest batch at that point, as if Spark had not committed it, and repeat the batch.
@@ -198,21 +193,21 @@ class Harness:
             self._use_pipeline(pipeline)
             for key in self._isolated.collecting_keys:
                 self._collected.setdefault(key, CollectedRows(pipeline.queries[self.case.query].output_mode))
-            for probe in self._probes.values():
-                probe.restart(pipeline)
+            self._view_outputs.restart(pipeline)
         self._pending = True
 
     def advance(self, by: timedelta) -> None:
         """Advance the clock. The next batch runs at the new time, and timeouts that are due fire in it."""
-        for query in (self._manual_query, *(probe.manual_query for probe in self._probes.values())):
-            query.now += round(by / timedelta(milliseconds=1))
+        millis = round(by / timedelta(milliseconds=1))
+        self._manual_query.now += millis
+        self._view_outputs.advance(millis)
         self._pending = True
 
     def run_step(self, step: Step) -> StepResult:
         """Return the result since the last call, after running pending work such as a start."""
         if self._pending:
             self._run_batch()
-            self._advance_probes()
+            self._view_outputs.batch(has_failed=self._error is not None)
         self._pending = False
         reports, self._unread_reports = self._unread_reports, []
         rows = {name: self._take_rows(name) for name in self._list_names(step)}
@@ -252,7 +247,7 @@ class Harness:
 
     @property
     def _written_name(self) -> str:
-        return self.case.pipeline.reads(self.case.query)
+        return self._isolated.pipeline.reads(self.case.query)
 
     @property
     def _checkpoint(self) -> Path:
@@ -355,15 +350,19 @@ class Harness:
             self._query.close()
             self._query = None
 
-    def _advance_probes(self) -> None:
-        for probe in self._probes.values():
-            probe.batch()
-
     def _list_names(self, step: Step) -> dict[str, None]:
         """Return the names whose rows are in a result: the others of its expectations are read anyway."""
         keys, names = self._isolated.collecting_keys, step.expected.rows
         others = (name for name in names if name == self._written_name or self._isolated.key(name) in keys)
-        return dict.fromkeys([OUTPUT, *self._collected_names, *others])
+        # Only some versions of the pipeline may have a name that another step expects.
+        required = {*names, *self.watched}
+        known = (name for name in self._collected_names if name in required or self._has_rows(name))
+        return dict.fromkeys([OUTPUT, *known, *others])
+
+    def _has_rows(self, name: str) -> bool:
+        """Return whether the current version of the pipeline has a view, source or sink of that name."""
+        is_sink = self._isolated.key(name) is not None
+        return name == self._written_name or name in self._view_outputs or is_sink
 
     def _take_rows(self, name: str) -> tuple[Row, ...]:
         """Return the rows of this step for that name."""
@@ -372,8 +371,8 @@ class Harness:
             return self._output
         if name == self._written_name:
             return self._output
-        if name in self._probes:
-            return self._probes[name].collected.take()
+        if name in self._view_outputs:
+            return self._view_outputs.take(name)
         key = self._isolated.key(name)
         if key is None:
             raise InvalidInput(
@@ -383,11 +382,13 @@ class Harness:
             )
         if key in self._collected:
             return self._collected[key].take()
-        return self._sink_reader.take(key, dict(self._isolated.real())[key], self._frame.schema)
+        # A query that has not started has written nothing.
+        sink = dict(self._isolated.real())[key]
+        return () if self._frame is None else self._sink_reader.take(key, sink, self._frame.schema)
 
     def _stop_all(self) -> None:
-        for probe in getattr(self, "_probes", {}).values():
-            probe.manual_query.stop()
+        if hasattr(self, "_view_outputs"):
+            self._view_outputs.stop()
         self._stop_query()
 
 
