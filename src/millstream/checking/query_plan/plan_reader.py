@@ -116,7 +116,8 @@ class _Builder:
         fields = parse_fields(node.fields, node.java)
         span = self._span(node, fields, view)
         columns = {number: column for child in below for number, column in child.columns.items()}
-        expressions = Expressions(columns, self._where, span)
+        subqueries = dict(self._subqueries(fields, view))
+        expressions = Expressions(columns, self._where, span, subqueries)
         values = {id(term): expressions.value(term) for some in fields.values() for term in some}
         rows = merge_volatile(
             *(item.rows for item in below),
@@ -141,7 +142,7 @@ class _Builder:
             is_streaming=any(child.operator.is_streaming for child in below),
             span=span,
             view=view,
-            subqueries=tuple(self._subqueries(fields, view)),
+            subqueries=tuple(subquery.operator for subquery in subqueries.values()),
         )
         origin = self._origin(node)
         processor = origin.processor if isinstance(origin, SourceCall) else ""
@@ -153,12 +154,14 @@ class _Builder:
             rows,
         )
 
-    def _subqueries(self, fields: dict[str, list[ParsedExpression]], view: str | None) -> Iterator[Operator]:
-        """Yield the plans of subqueries in a node's expressions."""
+    def _subqueries(
+        self, fields: dict[str, list[ParsedExpression]], view: str | None
+    ) -> Iterator[tuple[int, BuiltOperator]]:
+        """Yield the plans of subqueries in a node's expressions, each with the Python id of its expression."""
         expressions = (expression for some in fields.values() for tree in some for expression in tree.walk())
         for expression in expressions:
             if isinstance(plan := expression.entry.get("plan"), list) and plan:
-                yield self.build(read_node(expression.java().plan(), iter(plan)), view).operator
+                yield id(expression), self.build(read_node(expression.java().plan(), iter(plan)), view)
 
     def _plain_operator(self, node: PlanNode, below: list[BuiltOperator], view: str | None) -> BuiltOperator:
         """Return a plain operator for a node of unknown shape, with its name and columns."""

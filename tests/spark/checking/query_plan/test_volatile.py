@@ -129,6 +129,33 @@ def test_a_filter_by_it_makes_every_column_doubtful_also_a_count(plan: Callable[
     assert flowing(root) == {"id": ["rand"], "n": ["rand"], "one": ["rand"]}
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id IN (SELECT id FROM users WHERE rand() < 0.5)",
+        "id NOT IN (SELECT uuid() AS id FROM users)",
+        "EXISTS (SELECT 1 FROM users u WHERE u.id = clicks.id AND rand() < 0.5)",
+        "id = (SELECT max(id) FROM users WHERE rand() < 0.5) OR n > 1",
+    ],
+)
+def test_a_filter_by_a_subquery_of_it_makes_every_column_doubtful(
+    condition: str, plan: Callable[..., Operator]
+) -> None:
+    assert worst(plan(f"SELECT id FROM clicks WHERE {condition}"), "id") is UNSTABLE
+
+
+def test_the_value_of_a_subquery_makes_only_its_column_doubtful(plan: Callable[..., Operator]) -> None:
+    root = plan("SELECT id, (SELECT max(city) FROM users WHERE rand() < 0.5) AS city FROM clicks")
+
+    assert flowing(root) == {"id": [], "city": ["rand"]}
+
+
+def test_a_filter_by_a_stable_subquery_makes_nothing_doubtful(plan: Callable[..., Operator]) -> None:
+    root = plan("SELECT id FROM clicks WHERE id IN (SELECT id FROM users WHERE city = 'Rome')")
+
+    assert flowing(root) == {"id": []}
+
+
 def test_a_group_by_it_makes_every_figure_doubtful(plan: Callable[..., Operator]) -> None:
     root = plan("SELECT k, count(*) AS n FROM (SELECT uuid() AS k FROM clicks) GROUP BY k")
 

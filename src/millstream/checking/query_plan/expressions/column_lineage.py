@@ -32,6 +32,11 @@ class BuiltOperator:
         """Its columns by id."""
         return dict(zip(self.ids, self.operator.columns, strict=True))
 
+    @property
+    def volatile(self) -> tuple[VolatileExpression, ...]:
+        """All unstable values that affect its rows."""
+        return merge_volatile(self.rows, *(column.volatile for column in self.operator.columns))
+
 
 def merge_volatile(*volatile: Iterable[VolatileExpression]) -> tuple[VolatileExpression, ...]:
     """Return all values in order, without duplicates."""

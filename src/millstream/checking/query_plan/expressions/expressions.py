@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from millstream.analysis.query.plan_model import TimeWindow
+    from millstream.checking.query_plan.expressions.column_lineage import BuiltOperator
     from millstream.checking.query_plan.source_spans import SourcePlaces
     from millstream.diagnostics.finding import Span
 
@@ -143,10 +144,18 @@ def _field_getter(java: Callable[[], Any], name: str) -> Callable[[], Any]:
 class Expressions:
     """Converts the parsed expressions of one node into values, given the columns below the node."""
 
-    def __init__(self, columns: Mapping[int, Column], where: SourcePlaces, span: Span | None) -> None:
+    def __init__(
+        self,
+        columns: Mapping[int, Column],
+        where: SourcePlaces,
+        span: Span | None,
+        subqueries: Mapping[int, BuiltOperator] | None = None,
+    ) -> None:
+        """Take the columns by Spark's id, and the plans of subqueries by the Python id of their expression."""
         self._columns = columns
         self._where = where
         self._span = span
+        self._subqueries = subqueries or {}
         self.volatile: dict[int, VolatileExpression] = {}
         """The unstable expressions, by the Python id of their value."""
 
@@ -164,6 +173,9 @@ class Expressions:
             column = self._columns.get(_id_or_default(parsed)) or Column(parsed.name, kind)
         elif parsed.kind == "Literal":
             value = _literal_value(parsed.entry.get("value"), kind)
+        elif (subquery := self._subqueries.get(id(parsed))) and (volatile := subquery.volatile):
+            # Another run may give another result: the expression reads it as a column.
+            column = Column(function, kind, volatile=volatile)
         elif not kind and parsed.kind in ("Alias", "KnownNullable") and inputs:
             kind = inputs[0].type
         settings = {
