@@ -86,7 +86,7 @@ def _find_impacts_inside(
         for cause in _keep_unstable(_list_state_causes(operator)):
             yield NondeterminismImpact(ReplayEffect.STATE, cause, operator)
         stateful = operator
-    elif _selects_rows(operator):
+    elif selects_rows(operator) or (operator.node == "Generate" and operator.is_streaming):
         for cause in _keep_unstable(_list_expression_causes(operator.expressions)):
             yield NondeterminismImpact(
                 ReplayEffect.STATE if stateful else ReplayEffect.ROWS, cause, stateful or operator
@@ -106,9 +106,12 @@ def is_stateful(operator: Operator) -> bool:
     return isinstance(operator, StatefulOperator) and operator.is_streaming
 
 
-def _selects_rows(operator: Operator) -> bool:
-    """Return whether an operator's expressions decide which rows it outputs."""
-    return operator.is_streaming and (isinstance(operator, Join) or operator.node in ("Filter", "Generate"))
+def selects_rows(operator: Operator) -> bool:
+    """Return whether an operator has no state, and a condition decides which rows it outputs.
+
+    The operator may be below a static table: each batch reads the table, and so its condition, again.
+    """
+    return operator.node == "Filter" or (isinstance(operator, Join) and not operator.is_stream_stream)
 
 
 def _list_state_causes(operator: StatefulOperator) -> Iterator[VolatileExpression]:

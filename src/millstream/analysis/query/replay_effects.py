@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from millstream.analysis.query.nondeterminism import selects_rows
 from millstream.analysis.query.plan_model import (
     Aggregate,
     Deduplicate,
@@ -91,9 +92,9 @@ def _list_flows(query: PlannedQuery, stabilities: frozenset[Stability]) -> Itera
                     f"the state of {_name_operator(stateful)}",
                     volatile.span or stateful.span,
                 )
-    # A filter affects every column above it; report the filter itself, and first.
+    # A condition affects every column above it; report the condition itself, and first.
     for operator in query.walk():
-        if operator.node == "Filter" and operator.is_streaming:
+        if selects_rows(operator):
             for volatile in _list_volatile(operator.expressions):
                 if volatile.stability in stabilities:
                     yield VolatileFlow(
@@ -129,7 +130,7 @@ def _list_state_inputs(operator: StatefulOperator) -> Iterator[VolatileExpressio
     elif isinstance(operator, Join | StatefulFunction):
         yield from _list_column_volatile(column for side in operator.inputs for column in side.columns)
     for child in operator.walk():
-        if child.node == "Filter" and child.is_streaming:
+        if selects_rows(child):
             yield from _list_volatile(child.expressions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.analysis.query.plan_model import Column, Expression, Operator, PlannedSink, Stability
+from millstream.analysis.query.plan_model import Column, Expression, Join, Operator, PlannedSink, Stability
 from millstream.analysis.query.replay_effects import ReplayImpact, find_volatile_flows
 
 if TYPE_CHECKING:
@@ -75,6 +75,17 @@ def test_a_value_drawn_for_the_result_of_a_grouping_is_payload(plans: Plans) -> 
 
 def test_a_choice_of_rows_is_no_key_though_each_column_carries_it(plans: Plans) -> None:
     assert fates(plans.query(chosen(plans.stream(), plans), sinks=sink(key=("id",)))) == [ReplayImpact.FILTER]
+
+
+def test_a_choice_of_rows_of_a_joined_table_is_no_key(plans: Plans) -> None:
+    stream = plans.stream()
+    table = replace(chosen(plans.stream(plans.column("rate")), plans), is_streaming=False)
+    columns = tuple(
+        replace(column, volatile=(plans.drawn("rand"),)) for column in (*stream.columns, *table.columns)
+    )
+    join = Join(0, "Join", "", (stream, table), columns, is_streaming=True, how="left_outer")
+
+    assert fates(plans.query(join, sinks=sink(key=("id",)))) == [ReplayImpact.FILTER]
 
 
 def test_a_choice_of_rows_below_a_grouping_is_state(plans: Plans) -> None:
