@@ -30,6 +30,7 @@ QUERIES = {
     "SELECT DISTINCT id, ts FROM x": "append",
     JOIN + "y.ts BETWEEN x.ts AND x.ts + INTERVAL 1 MINUTE": "append",
     JOIN + "y.ts >= x.ts": "append",
+    JOIN + "y.ts >= x.ts AND y.ts < CAST(CAST(x.ts AS DATE) AS TIMESTAMP) + INTERVAL 1 HOUR": "append",
     JOIN + "y.ts - x.ts BETWEEN INTERVAL 0 MINUTE AND INTERVAL 1 MINUTE": "append",
 }
 

@@ -44,6 +44,10 @@ TABLE = {
     JOIN + "clicks.ts >= orders.ts - INTERVAL 1 MINUTE AND clicks.ts < orders.ts": MARK,
     JOIN + "orders.ts > clicks.ts - make_interval(0, 0, 0, 0, 1, 0, 0) AND orders.ts < clicks.ts": MARK,
     JOIN + "CAST(orders.ts AS LONG) BETWEEN CAST(clicks.ts AS LONG) AND CAST(clicks.ts AS LONG) + 60": MARK,
+    # The end of a day is no fixed time after a row.
+    JOIN + "orders.ts >= clicks.ts AND CAST(orders.ts AS DATE) <= CAST(clicks.ts AS DATE)": ROWS,
+    JOIN + "orders.ts >= clicks.ts AND "
+    "orders.ts < CAST(CAST(clicks.ts AS DATE) AS TIMESTAMP) + INTERVAL 1 DAY": ROWS,
     # Spark's helper does not take these apart, although they say as much.
     JOIN + "orders.ts - clicks.ts BETWEEN INTERVAL 0 MINUTE AND INTERVAL 1 MINUTE": ROWS,
     JOIN + "unix_timestamp(orders.ts) - unix_timestamp(clicks.ts) BETWEEN 0 AND 60": ROWS,

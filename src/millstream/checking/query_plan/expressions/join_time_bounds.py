@@ -21,6 +21,8 @@ _SWAPPED = {
     "GreaterThan": "LessThan",
     "GreaterThanOrEqual": "LessThanOrEqual",
 }
+# The types of a cast after which Spark still knows the time.
+_TIME_TYPES = ("timestamp", "byte", "short", "integer", "long", "float", "double", "decimal")
 _UNITS = {
     "SECOND": 1.0,
     "MINUTE": 60.0,
@@ -154,6 +156,8 @@ def _line(parsed: ParsedExpression) -> _Line | None:
             return _Line(((parsed.id, 1),), timedelta(), is_plain=True)
         case "Literal":
             return _seconds(parsed)
+        case "Cast" if inputs and not _keeps_time(parsed):
+            return None
         case "Cast" | "Alias" | "PreciseTimestampConversion" | "KnownNullable" if inputs:
             return _line(inputs[0])
         case "UnixTimestamp" | "ToUnixTimestamp" | "UnixSeconds" if inputs:
@@ -170,6 +174,11 @@ def _line(parsed: ParsedExpression) -> _Line | None:
             return _timestamp_add(parsed)
         case _:
             return None
+
+
+def _keeps_time(cast: ParsedExpression) -> bool:
+    """Return whether a cast gives a time or a number of seconds; that to a date, for example, is of the whole day."""
+    return str(cast.entry.get("dataType")).startswith(_TIME_TYPES)
 
 
 def _sum(left: ParsedExpression, right: ParsedExpression, *, subtract: bool) -> _Line | None:
