@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WINDOWS = frozenset({"window", "session_window"})
+_TIMESTAMPS = ("timestamp", "timestamptz", "timestampltz", "timestampntz")
 
 
 def find_grouped_tables(tree: Any, times: frozenset[str] | None = None) -> set[int]:
@@ -47,24 +48,28 @@ def _groups_by_time(select: Any, times: frozenset[str]) -> bool:
         ordinal = key.this if isinstance(key, exp.Literal) and not key.is_string else ""
         number = int(ordinal) if str(ordinal).isdigit() else 0
         expression = select.expressions[number - 1] if 0 < number <= len(select.expressions) else key
-        for node in expression.find_all(exp.Anonymous, exp.Column):
-            name = (node.this if isinstance(node, exp.Anonymous) else node.name).lower()
-            # A window over the clock has no column, so a watermark would have no effect.
-            if node.find_ancestor(exp.Cast, exp.TsOrDsToDate, exp.Date, exp.Select) not in (
-                select,
-                None,
-            ) and _is_whole_day(node):
-                continue
-            is_window = name in _WINDOWS and node.find(exp.Column) is not None
-            if is_window if isinstance(node, exp.Anonymous) else name in times:
-                return True
+        if _is_time(expression, times):
+            return True
     return False
 
 
-def _is_whole_day(column: Any) -> bool:
-    """Return whether a column is converted to a whole day."""
-    outer = column.find_ancestor(exp.Cast, exp.TsOrDsToDate, exp.Date)
-    return not isinstance(outer, exp.Cast) or outer.to.is_type("date")
+def _is_time(expression: Any, times: frozenset[str]) -> bool:
+    """Return whether an expression is a window, or a time column that is at most truncated or converted.
+
+    Other functions of a time, such as its hour, may have few values: only a plan shows their types.
+    """
+    match expression:
+        case exp.Column():
+            return expression.name.lower() in times
+        case exp.Anonymous():
+            # A window over the clock has no column, so a watermark would have no effect.
+            return str(expression.this).lower() in _WINDOWS and expression.find(exp.Column) is not None
+        case exp.Cast() | exp.TryCast() if not expression.to.is_type(*_TIMESTAMPS):
+            return False
+        case exp.Alias() | exp.Paren() | exp.Dot() | exp.Cast() | exp.TryCast() | exp.TimestampTrunc():
+            return _is_time(expression.this, times)
+        case _:
+            return False
 
 
 def _list_tables(select: Any) -> Iterator[Any]:

@@ -46,6 +46,10 @@ def test_other_rows_are_not(sql: str) -> None:
         "SELECT count(*) FROM s GROUP BY window(ts, '1 hour')",
         "SELECT count(*) FROM s GROUP BY session_window(ts, '1 hour'), a",
         "SELECT date_trunc('hour', TS), count(*) FROM s GROUP BY date_trunc('hour', TS)",
+        "SELECT window(ts, '1 hour').start AS since, count(*) FROM s GROUP BY 1",
+        "SELECT count(*) FROM s GROUP BY CAST(ts AS TIMESTAMP)",
+        "SELECT count(*) FROM s GROUP BY s.ts",
+        "SELECT DISTINCT ts FROM s",
     ],
 )
 def test_a_window_and_a_column_of_time_group_by_time(sql: str) -> None:
@@ -60,6 +64,11 @@ def test_a_window_and_a_column_of_time_group_by_time(sql: str) -> None:
         "SELECT count(*) FROM s",
         "SELECT CAST(ts AS DATE) AS day, count(*) FROM s GROUP BY 1",
         "SELECT to_date(ts) AS day, count(*) FROM s GROUP BY to_date(ts)",
+        "SELECT hour(ts) AS hour, count(*) FROM s GROUP BY hour(ts)",
+        "SELECT extract(MINUTE FROM ts), count(*) FROM s GROUP BY 1",
+        "SELECT date_format(ts, 'E') AS day, count(*) FROM s GROUP BY 1",
+        "SELECT ts IS NULL, count(*) FROM s GROUP BY ts IS NULL",
+        "SELECT count(*) FROM s GROUP BY ts > TIMESTAMP'2026-01-01'",
     ],
 )
 def test_a_total_does_not_group_by_time(sql: str) -> None:
