@@ -23,7 +23,7 @@ _NULL_SAFE = frozenset(
     | {"named_struct", "array", "map", "concat_ws", "to_json", "hash", "murmur3_hash", "xx_hash64"}
     | {"python_udf", "scala_udf", "and", "or", "greatest", "least"}
 )
-_EXPLODES = frozenset({"explode", "posexplode", "pos_explode", "inline"})
+_EXPLODES = frozenset({"explode", "posexplode", "inline"})
 
 
 def drops_undecoded(query: PlannedQuery, operators: Iterable[Operator]) -> bool:

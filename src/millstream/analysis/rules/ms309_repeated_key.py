@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding, Span
 
 CODE = Code.of(__name__)
-_GENERATORS = frozenset(
-    {"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer"}
-)
+# Spark reads `explode_outer` and similar as an outer `explode`.
+_GENERATORS = frozenset({"explode", "posexplode", "inline"})
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:

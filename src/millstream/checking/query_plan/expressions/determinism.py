@@ -21,6 +21,7 @@ _NAMES = {
     "CreateNamedStruct": "named_struct",
     "CreateArray": "array",
     "CreateMap": "map",
+    "PosExplode": "posexplode",
     "Average": "avg",
     "HyperLogLogPlusPlus": "approx_count_distinct",
     "ApproximatePercentile": "percentile_approx",
