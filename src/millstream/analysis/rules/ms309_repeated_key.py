@@ -121,14 +121,38 @@ def _check_generated_rows(
     if any(position >= len(generate.inputs[0].columns) for position in key_columns):
         return
     function = generate.expressions[0].text
-    yield CODE.error(
+    is_certain = not _selects_elements(query.root, generate)
+    report = CODE.error if is_certain else CODE.warning
+    yield report(
         f"query '{query.name}' turns one row into several with {function}, but merge_on has no column of the "
         f"elements",
         span,
-        why=f"the rows of two elements have the same ({', '.join(key)}), and the sink refuses the batch",
+        why=f"{'the rows of two elements' if is_certain else 'if several elements of a row pass the condition, they'} "
+        f"have the same ({', '.join(key)}), and the sink refuses the batch",
         fix="add a column of the element to merge_on, or its position from posexplode",
         query=query.name,
     )
+
+
+def _selects_elements(root: Operator, generate: Operator) -> bool:
+    """Return whether a condition above a generator reads an element, and so may leave one row per key."""
+    width = len(generate.inputs[0].columns)
+    for operator in root.walk():
+        selects = operator.node == "Filter" or (
+            isinstance(operator, Join) and operator.how in ("inner", "left_semi", "left_anti")
+        )
+        for side in operator.inputs if selects else ():
+            if not any(below is generate for below in side.walk()):
+                continue
+            for position in (
+                position
+                for expression in operator.expressions
+                for position in list_read_positions(side, expression)
+            ):
+                inputs = trace_column(side, position, generate)
+                if inputs is None or any(traced >= width for traced in inputs):
+                    return True
+    return False
 
 
 def _find_row_defining_operator(operator: Operator) -> Operator | None:

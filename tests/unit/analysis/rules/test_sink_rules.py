@@ -145,6 +145,25 @@ def test_a_time_as_it_came_may_go_with_the_key() -> None:
     assert codes(ms309_repeated_key.judge(planned, facts(DELTA))) == []
 
 
+ITEMS, ITEM = Column("items", "array<string>"), Column("item", "string")
+EXPLODED = Operator(
+    1, "Generate", "", (orders(ID, ITEMS),), (ID, ITEMS, ITEM),
+    (Expression("explode", "explode(items)", inputs=(column(ITEMS),)),), is_streaming=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "severity"), [(None, "error"), (ID, "error"), (ITEM, "warning")], ids=["none", "id", "item"]
+)
+def test_a_condition_on_the_elements_may_leave_one_of_them(condition: Column | None, severity: str) -> None:
+    test = Expression("is_not_null", "", "boolean", (column(condition),)) if condition else None
+    filtered = Operator(0, "Filter", "", (EXPLODED,), EXPLODED.columns, (test,)) if test else EXPLODED
+
+    findings = ms309_repeated_key.judge(query(filtered, **merged("id")), facts(DELTA))
+
+    assert codes(findings) == [f"{severity} MS309"]
+
+
 def test_what_stands_above_an_unknown_operator_is_not_judged() -> None:
     below = counted(WINDOW, USER)
     planned = query(Operator(0, "Mystery", "", (below,), below.columns), "update", **merged("user"))
