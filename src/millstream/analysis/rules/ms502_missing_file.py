@@ -22,13 +22,21 @@ def check(facts: Facts) -> Iterator[Finding]:
     for name, entry in facts.pipeline.sources.items():
         location = getattr(entry.source, entry.source.main, None)
         path = location.local if isinstance(location, Location) else None
-        if path is None or path.exists() or _has_matching_file(path):
+        if path is None or _may_exist(path):
             continue
         message = f"source '{name}' reads {_shorten(facts, str(path))}, which does not exist"
         span = facts.places.value("sources", name, "source")
         reason = "Spark does not start a query if the folder of a source is missing"
         fix = "create it, or correct the path, which is relative to the folder of the spec"
         yield (CODE.error if entry.static else CODE.warning)(message, span, why=reason, fix=fix)
+
+
+def _may_exist(path: Path) -> bool:
+    """Return whether the path, or a file that matches its pattern, exists, or is in a folder closed to this user."""
+    try:
+        return path.exists() or _has_matching_file(path)
+    except OSError:
+        return True
 
 
 def _has_matching_file(path: Path) -> bool:

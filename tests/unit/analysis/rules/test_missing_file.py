@@ -1,0 +1,35 @@
+"""Paths of sources that cannot be looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millstream.analysis.rule_context import Facts
+from millstream.analysis.rules import ms502_missing_file
+from millstream.pipeline.spec_file import load_text
+
+SPEC = """name: shop
+sources:
+  prices: {parquet: PATH, static: true}
+queries:
+  copy: {from: prices, to: {console: {}}}
+"""
+
+
+@pytest.mark.parametrize("path", ["closed/prices", "closed/*/prices"])
+def test_a_path_in_a_folder_closed_to_this_user_may_exist(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_text("pipeline.yml", SPEC.replace("PATH", path), tmp_path, {})
+    assert loaded.pipeline is not None, loaded.findings
+    facts = Facts(loaded.pipeline, loaded.places)
+    assert len(list(ms502_missing_file.check(facts))) == 1
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+
+    assert list(ms502_missing_file.check(facts)) == []
