@@ -191,10 +191,29 @@ def fails_if_exists(call: CallChain) -> bool:
         or format_name not in refusing_formats
         or "writeTo" in call.names
         or call.names[-1] == "insertInto"
+        or (call.names[-1] == "save" and _has_unknown_format(call))
     ):
         return False
     mode = _find_mode(call)
     return mode is None or mode in ("error", "errorifexists")
+
+
+def _has_unknown_format(call: CallChain) -> bool:
+    """Return whether a write has a format that is not a constant, such as a name."""
+    node: ast.AST = call.node
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            arguments = node.args[:1] if name == "format" else node.args[1:2] if name == "save" else []
+            arguments += [
+                keyword.value
+                for keyword in node.keywords
+                if keyword.arg in ("format", "source") or (keyword.arg is None and name == "save")
+            ]
+            if any(not isinstance(argument, ast.Constant) for argument in arguments):
+                return True
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return False
 
 
 def ignores_if_exists(call: CallChain) -> bool:
