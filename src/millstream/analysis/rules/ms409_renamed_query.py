@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from millstream.analysis.rule_context import Code, Facts
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.metadata import QueryMetadata, read
 from millstream.diagnostics.failure import CheckpointError
+from millstream.pipeline.load.loader import display_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,10 +48,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             )
             if sink is None:
                 continue
-            prefix = f"{pipeline.folder}/"
-            old, new = (str(path).removeprefix(prefix) for path in (sibling, folder))
+            old, new = (shlex.quote(str(display_path(path))) for path in (sibling, folder))
             move = f"{f'rm -r {new} && ' if folder.exists() else ''}mv {old} {new}"
-            target = sink.describe().replace(prefix, "")
+            target = sink.describe().replace(f"{pipeline.folder}/", "")
             yield CODE.warning(
                 f"query '{query}' may be '{record.query}' renamed: it has not run, and '{record.query}', which is "
                 f"no longer in the spec, has written to the same {target}",
