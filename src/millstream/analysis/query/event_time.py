@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from millstream.analysis.query.column_lineage import grouping_expressions, list_read_positions, trace_column
 from millstream.analysis.query.plan_model import Aggregate, Deduplicate, Read, WatermarkOperator
 
 if TYPE_CHECKING:
@@ -119,9 +120,36 @@ def find_lost_watermark(operator: Aggregate | Deduplicate) -> tuple[Column, Wate
     for watermark in list_watermarks(operator):
         event_time_column = watermark.column(watermark.event_time)
         for key in operator.keys:
-            if event_time_column and is_time(key) and key.origins & event_time_column.origins:
+            if (
+                event_time_column
+                and is_time(key)
+                and key.origins & event_time_column.origins
+                and not _is_other_time(operator, key, watermark)
+            ):
                 return key, watermark
     return None
+
+
+def _is_other_time(operator: Aggregate | Deduplicate, key: Column, watermark: WatermarkOperator) -> bool:
+    """Return whether a key is computed from other times than that of the watermark, such as a field of one message.
+
+    All fields of a message have one origin, so the columns at the watermark are compared.
+    """
+    below = operator.inputs[0]
+    expressions = grouping_expressions(operator) if isinstance(operator, Aggregate) else ()
+    expression = dict(zip(operator.keys, expressions, strict=False)).get(key)
+    columns_read = (
+        [position for position, column in enumerate(below.columns) if column == key]
+        if expression is None
+        else list(list_read_positions(below, expression))
+    )
+    traces = [trace_column(below, position, watermark) for position in columns_read]
+    times = {watermark.columns[position] for trace in traces for position in trace or ()}
+    return (
+        bool(times)
+        and None not in traces
+        and all(is_time(time) and time.name.lower() != watermark.event_time.lower() for time in times)
+    )
 
 
 def find_losing_operator(operator: Operator, watermark: WatermarkOperator) -> Operator:

@@ -46,6 +46,22 @@ def test_a_second_time_of_the_source_has_no_watermark_to_lose(plans: Plans) -> N
     assert event_time.find_lost_watermark(plans.grouped(below, below.columns[2])) is None
 
 
+def test_two_times_of_one_message_have_one_origin_and_one_watermark(plans: Plans) -> None:
+    message = frozenset({("orders", "value")})
+    ts, at = (Column(name, "timestamp", origins=message) for name in ("ts", "at"))
+    below = plans.marked(plans.stream(ts, at))
+    hour = Column("hour", "timestamp", origins=message)
+    hours = [
+        plans.project(below, (hour, plans.call("date_trunc", plans.leaf(time)))) for time in below.columns
+    ]
+
+    findings = [
+        event_time.find_lost_watermark(plans.deduplicate(item, item.columns[-1])) for item in (*hours, below)
+    ]
+
+    assert [finding is not None for finding in findings] == [True, False, False]
+
+
 @pytest.mark.parametrize("function", ["remainder", "hour", "greater_than", "year"])
 def test_a_key_with_few_values_is_bounded(plans: Plans, function: str) -> None:
     below = plans.stream()
