@@ -87,6 +87,36 @@ def test_a_day_without_a_watermark_is_a_warning(plans: Plans) -> None:
     assert result == [Severity.WARNING, Severity.ERROR]
 
 
+@pytest.mark.parametrize(
+    ("kind", "fix"),
+    [
+        (
+            "timestamp",
+            "group by 'window(ts, …)', or declare the watermark on the computed column instead of 'ts'",
+        ),
+        ("date", "group by 'window(ts, …)'"),
+    ],
+)
+def test_a_watermark_may_be_declared_on_a_timestamp_only(plans: Plans, kind: str, fix: str) -> None:
+    below = plans.marked(plans.stream())
+    time = replace(below.columns[1], name="time", type=kind, delay=None, is_copied=False)
+    root = plans.grouped(plans.project(below, (time, plans.leaf(time))), time)
+
+    assert [finding.fix for finding in list_findings("MS203", plans.query(root))] == [fix]
+
+
+def test_a_deduplication_by_a_computed_time_is_named_as_one(plans: Plans) -> None:
+    below = plans.marked(plans.stream())
+    hour = replace(below.columns[1], name="hour", delay=None, is_copied=False)
+    root = plans.deduplicate(plans.project(below, (hour, plans.leaf(hour))), hour)
+
+    (finding,) = list_findings("MS203", plans.query(root))
+
+    assert finding.message == "query 'q' deduplicates by 'hour', without the watermark of 'ts'"
+    assert finding.why.endswith("so no key is ever removed from the state")
+    assert finding.fix == "deduplicate by 'ts' itself, or use dropDuplicatesWithinWatermark"
+
+
 def test_a_watermark_above_an_aggregation_never_moves_in_append_mode(plans: Plans) -> None:
     below = plans.marked(plans.stream())
     upper = plans.marked(plans.grouped(below, below.columns[1]))
