@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.analysis.query.plan_model import (
+    Aggregate,
     Column,
     Expression,
     Growth,
@@ -313,6 +314,28 @@ def test_windows_of_days_are_cut_at_midnight_utc(
     plans: Plans, days: float, zone: str | None, count: int
 ) -> None:
     assert len(list_findings("MS213", daily(plans, timedelta(days=days), zone))) == count
+
+
+def test_windows_of_days_with_a_start_offset_begin_at_another_time(plans: Plans) -> None:
+    query = daily(plans, timedelta(days=1), "Asia/Tokyo")
+    assert isinstance(query.root, Aggregate)
+    assert query.root.window is not None
+    window = replace(query.root.window, offset=timedelta(hours=15))
+
+    assert list_findings("MS213", replace(query, root=replace(query.root, window=window))) == []
+
+
+def test_windows_of_days_over_a_shifted_time_are_local_days(plans: Plans) -> None:
+    below = plans.stream()
+    local = replace(below.columns[1], name="local", is_copied=False)
+    shifted = plans.call("from_utc_timestamp", plans.leaf(below.columns[1]), kind="timestamp")
+    alias = Expression("alias", f"{shifted.text} AS local", "timestamp", (shifted,))
+    marked = plans.marked(plans.project(below, (local, alias)), "local")
+    window = TimeWindow(WindowKind.TUMBLING, "local", timedelta(days=1), timedelta(days=1))
+    root = replace(plans.grouped(marked, marked.columns[0]), window=window)
+    spark = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+
+    assert list_findings("MS213", plans.query(root, spark=spark)) == []
 
 
 def test_a_script_without_a_zone_that_groups_by_day_is_told(plans: Plans) -> None:

@@ -125,6 +125,8 @@ class TimeWindow:
     """Length, or the gap of a session; `None` if the gap differs by row."""
     slide: timedelta | None = None
     """Interval between the starts of two windows; `None` for a session."""
+    offset: timedelta = timedelta()
+    """Start of the first window after 1970-01-01 00:00 UTC."""
 
 
 @dataclass(frozen=True)

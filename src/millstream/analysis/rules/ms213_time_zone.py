@@ -46,7 +46,8 @@ def _check_windows(query: PlannedQuery, zone: str) -> Iterator[Finding]:
             or window is None
             or window.length is None
             or window.length % timedelta(days=1)
-            or _has_start_offset(aggregate)
+            or window.offset
+            or _is_shifted(aggregate, window.column)
         ):
             continue
         days = window.length // timedelta(days=1)
@@ -56,19 +57,18 @@ def _check_windows(query: PlannedQuery, zone: str) -> Iterator[Finding]:
             event_time.find_span(query, aggregate),
             label="begins at midnight UTC",
             why="window() divides time from 1970-01-01 00:00 UTC on, and ignores the time zone of the session",
-            fix=f"shift '{window.column}' by from_utc_timestamp(…, '{zone}') before the watermark, or set the time "
-            "zone to UTC",
+            fix=f"shift '{window.column}' by from_utc_timestamp(…, '{zone}') and declare the watermark on the "
+            "result only, or set the time zone to UTC",
             query=query.name,
         )
 
 
-def _has_start_offset(aggregate: Aggregate) -> bool:
-    """Return whether the window has a start offset, which Spark subtracts from the time first."""
-    for operator in aggregate.walk():
-        for node in (node_inside for expression in operator.expressions for node_inside in expression.walk()):
-            if node.function == "remainder" and node.inputs[0].function == "subtract":
-                return any(term.function == "literal" and term.value != 0 for term in node.inputs[0].inputs)
-    return False
+def _is_shifted(aggregate: Aggregate, column: str) -> bool:
+    """Return whether a column is a time that was shifted to a local time zone."""
+    definition = event_time.find_definition(aggregate, column)
+    return definition is not None and any(
+        node.function == "from_utc_timestamp" for node in definition[1].walk()
+    )
 
 
 def _check_script(query: PlannedQuery) -> Iterator[Finding]:

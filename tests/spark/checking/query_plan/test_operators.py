@@ -121,7 +121,10 @@ WINDOWS = {
         WindowKind.SLIDING, "ts", timedelta(hours=1), timedelta(minutes=20)
     ),
     "window(ts, '1 hour', '20 minutes', '3 minutes')": TimeWindow(
-        WindowKind.SLIDING, "ts", timedelta(hours=1), timedelta(minutes=20)
+        WindowKind.SLIDING, "ts", timedelta(hours=1), timedelta(minutes=20), timedelta(minutes=3)
+    ),
+    "window(ts, '1 day', '1 day', '15 hours')": TimeWindow(
+        WindowKind.TUMBLING, "ts", timedelta(days=1), timedelta(days=1), timedelta(hours=15)
     ),
     "session_window(ts, '90 seconds')": TimeWindow(WindowKind.SESSION, "ts", timedelta(seconds=90)),
     "session_window(ts, CASE WHEN n > 1 THEN '5 seconds' ELSE '1 minute' END)": TimeWindow(

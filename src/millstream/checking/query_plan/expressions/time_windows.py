@@ -34,9 +34,16 @@ def read_window(struct: ParsedExpression) -> TimeWindow | None:
         if slide_length is None or window_length is None:
             return None
         kind = WindowKind.TUMBLING if slide_length == window_length else WindowKind.SLIDING
-        return TimeWindow(kind, column, window_length, slide_length)
+        return TimeWindow(kind, column, window_length, slide_length, _read_offset(slide))
     gap = next((node for node in end.walk() if node.kind == "TimestampAddInterval"), None)
     return TimeWindow(WindowKind.SESSION, column, read_length(gap.inputs[1])) if gap else None
+
+
+def _read_offset(slide: ParsedExpression) -> timedelta:
+    """Return the start offset, which Spark subtracts from the time before it takes the remainder."""
+    dividend = slide.inputs[0]
+    offset = _duration(dividend.inputs[1]) if dividend.kind == "Subtract" else None
+    return offset or timedelta()
 
 
 def read_sliding_window(projections: Sequence[Sequence[ParsedExpression]], place: int) -> TimeWindow | None:
