@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from millstream.analysis.query.throwing_expressions import find_throwing
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
     from millstream.diagnostics.finding import Finding
 
 CODE = Code.of(__name__)
-
-
+# The digits of the largest number of each type.
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-_WIDE_TYPES = ("bigint", "float", "double", "decimal")
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
-    """Report casts of a source's wider number to INT and smaller, without a condition that checks it."""
+    """Report casts of a source's larger number to INT and smaller, without a condition that checks it."""
     for candidate in find_throwing(query, facts):
         cast = candidate.expression
         if cast.function != "cast" or cast.type not in _DIGITS or cast.type == "bigint" or not cast.inputs:
@@ -34,7 +34,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             or not candidate.is_unchecked(number)
         ):
             continue
-        if not number.type.startswith(_WIDE_TYPES):
+        if _count_digits(number.type) <= _DIGITS[cast.type]:
             continue
         yield CODE.warning(
             f"{candidate.owner} casts '{number.name}', a {number.type} from a source, to "
@@ -46,3 +46,14 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             edit=replace_in_marked_text(facts, cast.span, "cast(", "try_cast(", safe=False),
             query=query.name,
         )
+
+
+def _count_digits(number_type: str) -> int:
+    """Return the digits that a number needs as an integer; 0 for another type.
+
+    A decimal counts one more than it has: three digits are at most 999, and a TINYINT is at most 127.
+    """
+    if number_type in ("float", "double"):
+        return 309
+    decimal = _DECIMAL.fullmatch(number_type)
+    return int(decimal[1]) - int(decimal[2]) + 1 if decimal else _DIGITS.get(number_type, 0)

@@ -102,6 +102,29 @@ def test_a_checked_field_of_a_struct_is_not_reported(raw: DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "kind", "is_reported"),
+    [
+        ("bigint", "INT", True),
+        ("double", "INT", True),
+        ("decimal(10,0)", "INT", True),
+        ("decimal(12,3)", "INT", False),
+        ("decimal(5,2)", "INT", False),
+        ("decimal(5,2)", "TINYINT", True),
+        ("int", "SMALLINT", True),
+        ("smallint", "TINYINT", True),
+        ("tinyint", "INT", False),
+        ("int", "BIGINT", False),
+    ],
+)
+def test_a_number_is_reported_if_its_type_has_larger_ones(
+    number: str, kind: str, is_reported: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = spark.readStream.schema(f"n {number}").json(str(tmp_path)).selectExpr(f"CAST(n AS {kind}) AS n")
+
+    assert bool(list_findings("MS556", frame)) is is_reported
+
+
+@pytest.mark.parametrize(
     ("expression", "count"),
     [
         ("CAST(ts_ms AS TIMESTAMP)", 1),
