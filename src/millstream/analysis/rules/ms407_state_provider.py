@@ -47,11 +47,13 @@ def _find_span(query: PlannedQuery, function: StatefulFunction, facts: Facts | N
 
 def _build_edit(facts: Facts) -> Edit | None:
     """Add the setting under `spark:`, or in a new section below the name."""
-    setting = f"  {_KEY}: {_ROCKSDB}"
+    setting = f"{_KEY}: {_ROCKSDB}"
     if facts.places.has("spark"):
         key, first = facts.places.key("spark"), facts.places.value("spark")
-        return Edit(key.file, key.line, (setting,), is_safe=True) if first.line > key.line else None
+        if first.line <= key.line:
+            return None
+        return Edit(key.file, key.line, (" " * (first.column - 1) + setting,), is_safe=True)
     if not facts.places.has("name"):
         return None
     name = facts.places.value("name")
-    return Edit(name.file, name.end_line, ("spark:", setting), is_safe=True)
+    return Edit(name.file, name.end_line, ("spark:", f"  {setting}"), is_safe=True)
