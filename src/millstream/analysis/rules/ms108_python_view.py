@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from millstream.analysis.python.parsing import parse_or_none, parse_python
 from millstream.analysis.python.undefined_names import list_undefined_names
 from millstream.analysis.rule_context import Code, Facts
 from millstream.pipeline.functions import list_functions
@@ -79,6 +80,8 @@ def _find_problem(
     known = [*list_functions(text), *(_list_classes(text) if classes else ())]
     if function in known:
         return _find_missing_name(relative_path, text, function) if names else None
+    if problem := _find_hidden_function(relative_path, text, function):
+        return problem
     matches = get_close_matches(function, known, n=1)
     why = _find_syntax_error(text)
     fix = f"write '{module}:{matches[0]}'" if matches else "" if why else f"define 'def {function}(…)' in it"
@@ -97,19 +100,40 @@ def _find_missing_name(path: str, text: str, function: str) -> _Problem | None:
     return None
 
 
+def _find_hidden_function(path: str, text: str, function: str) -> _Problem | None:
+    """Return why a function that is in the text cannot be called; `None` if the text does not have it."""
+    tree = parse_or_none(text)
+    for node in ast.walk(tree) if tree else ():
+        match node:
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                name = next((alias.name for alias in names if (alias.asname or alias.name) == function), None)
+                if name:
+                    return _Problem(f"{path} only imports '{function}'", fix=f"write '{module}:{name}'")
+            case ast.AsyncFunctionDef() if node.name == function:
+                return _Problem(f"{path} defines '{function}' with 'async def'", fix="define it with 'def'")
+            case ast.FunctionDef() if node.name == function and function.startswith("_"):
+                public_name = function.lstrip("_")
+                return _Problem(
+                    f"{path} has '{function}' as a private function", fix=f"name it '{public_name}'"
+                )
+            case ast.FunctionDef() if node.name == function:
+                return _Problem(
+                    f"{path} defines '{function}' inside another statement",
+                    fix="define it at the top level of the file",
+                )
+    return None
+
+
 def _list_classes(text: str) -> list[str]:
     """Return the names of the top-level classes; none if the text is not Python."""
-    return (
-        []
-        if _find_syntax_error(text)
-        else [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
-    )
+    tree = parse_or_none(text)
+    return [node.name for node in tree.body if isinstance(node, ast.ClassDef)] if tree else []
 
 
 def _find_syntax_error(text: str) -> str:
     """Return why a text is not valid Python, or an empty string if it is."""
     try:
-        ast.parse(text)
+        parse_python(text)
     except SyntaxError as error:
         return f"is not valid Python: {error.msg} (line {error.lineno})"
     except (ValueError, RecursionError, MemoryError):

@@ -41,6 +41,47 @@ def test_a_file_with_a_byte_order_mark_is_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "function", "message", "fix"),
+    [
+        (
+            "def _send(frame, batch_id):\n    pass\n",
+            "_send",
+            "deliveries.py has '_send' as a private function",
+            "name it 'send'",
+        ),
+        (
+            "async def send(frame, batch_id):\n    pass\n",
+            "send",
+            "deliveries.py defines 'send' with 'async def'",
+            "define it with 'def'",
+        ),
+        (
+            "from sinks.mail import post as send\n",
+            "send",
+            "deliveries.py only imports 'send'",
+            "write 'sinks.mail:post'",
+        ),
+        (
+            "if True:\n    def send(frame, batch_id):\n        pass\n",
+            "send",
+            "deliveries.py defines 'send' inside another statement",
+            "define it at the top level of the file",
+        ),
+    ],
+)
+def test_a_function_that_the_file_has_is_not_called_missing(
+    tmp_path: Path, text: str, function: str, message: str, fix: str
+) -> None:
+    (tmp_path / "deliveries.py").write_text(text)
+    loaded = load_text("pipeline.yml", SPEC.replace(":send", f":{function}"), tmp_path, {})
+    assert loaded.pipeline is not None, loaded.findings
+
+    (finding,) = ms108_python_view.check(Facts(loaded.pipeline, loaded.places))
+
+    assert (finding.message, finding.fix) == (f"foreach_batch of query 'copy': {message}", fix)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (
