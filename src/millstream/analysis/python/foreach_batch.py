@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from millstream.analysis.python.foreach_batch_visitor import BatchFunctionFacts, HelperFile
 from millstream.analysis.python.frame_names import FrameNames, list_parameters
 from millstream.analysis.python.method_calls import is_static, name_methods
-from millstream.analysis.python.parsing import parse_or_none
+from millstream.analysis.python.parsing import count_characters, parse_or_none
 from millstream.analysis.query.plan_model import BatchCode
 from millstream.diagnostics.finding import Span
 
@@ -205,11 +205,5 @@ def _build_span(file: str, lines: list[str], node: ast.AST) -> Span:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
         end, end_column = line, len(lines[line - 1].rstrip().encode()) if line <= len(lines) else column + 1
     return Span(
-        file, line, _count_characters(lines, line, column), end, _count_characters(lines, end, end_column)
+        file, line, count_characters(lines, line, column), end, count_characters(lines, end, end_column)
     )
-
-
-def _count_characters(lines: list[str], line: int, offset: int) -> int:
-    """Return a column in characters, from 1: Python counts UTF-8 bytes from 0."""
-    text = lines[line - 1] if line <= len(lines) else ""
-    return len(text.encode()[:offset].decode(errors="ignore")) + 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.analysis.python.f_strings import in_older_syntax
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import CodeType
 
 # Python 3.11 counts the depth of the tree for all threads together: two at once end with a SystemError.
@@ -40,6 +41,12 @@ def parse_or_none(text: str) -> ast.Module | None:
         return parse_python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def count_characters(lines: Sequence[str], line: int, offset: int) -> int:
+    """Return a column in characters, from 1: Python counts UTF-8 bytes from 0."""
+    text = lines[line - 1] if line <= len(lines) else ""
+    return len(text.encode()[:offset].decode(errors="ignore")) + 1
 
 
 def compile_python(text: str | bytes, file: str) -> CodeType:

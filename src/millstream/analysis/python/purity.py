@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from millstream.analysis.python.parsing import parse_or_none
+from millstream.analysis.python.parsing import count_characters, parse_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -76,6 +76,7 @@ class ImpureCall:
 
 @dataclass
 class _ModuleNames:
+    lines: list[str]
     names: dict[str, str] = field(default_factory=dict)
     """The full name of each imported name: `datetime.datetime` for `dt`."""
     functions: dict[str, ast.AST] = field(default_factory=dict)
@@ -95,7 +96,7 @@ def find_impure_calls(text: str, called: Collection[str] = ()) -> list[ImpureCal
     tree = parse_or_none(text)
     if tree is None:
         return []
-    module = _read_module(tree)
+    module = _read_module(tree, text)
     impurities: dict[tuple[int, int], ImpureCall] = {}
     row_functions = [(name, module.functions[name]) for name in called if name in module.functions]
     for name, body in (*_list_row_functions(tree, module), *row_functions):
@@ -104,8 +105,8 @@ def find_impure_calls(text: str, called: Collection[str] = ()) -> list[ImpureCal
     return sorted(impurities.values(), key=lambda impurity: (impurity.line, impurity.column))
 
 
-def _read_module(tree: ast.Module) -> _ModuleNames:
-    module = _ModuleNames()
+def _read_module(tree: ast.Module, text: str) -> _ModuleNames:
+    module = _ModuleNames(text.split("\n"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -175,14 +176,15 @@ def _find_impurities(
         effect = _find_effect(node, module, shared)
         if effect and isinstance(node, ast.expr | ast.stmt):
             call = " ".join(ast.unparse(node).split())
+            end_line = node.end_lineno or node.lineno
             yield ImpureCall(
                 name,
                 effect,
                 call if len(call) <= 60 else f"{call[:59]}…",
                 node.lineno,
-                node.col_offset + 1,
-                node.end_lineno or node.lineno,
-                (node.end_col_offset or node.col_offset) + 1,
+                count_characters(module.lines, node.lineno, node.col_offset),
+                end_line,
+                count_characters(module.lines, end_line, node.end_col_offset or node.col_offset),
             )
         elif (
             isinstance(node, ast.Call)

@@ -115,3 +115,11 @@ def test_a_function_that_is_declared_is_left_to_spark() -> None:
 
 def test_a_text_that_is_no_python_shows_nothing() -> None:
     assert find_impure_calls("def f(:") == []
+
+
+def test_a_place_is_counted_in_characters() -> None:
+    line = '    return "Müller" + str(datetime.now())'
+
+    (impure,) = find_impure_calls(f"{HEAD}@udf\ndef f(x):\n{line}\n")
+
+    assert line[impure.column - 1 : impure.end_column - 1] == "datetime.now()"
