@@ -14,7 +14,7 @@ from millstream.pipeline.sql.references import TextMark, parse_sql
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from millstream.analysis.query.plan_model import Column, PlannedQuery
     from millstream.diagnostics.finding import Finding
@@ -47,7 +47,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         ):
             continue
         streams = [stream.source for stream in event_time.list_streams(operator) if stream.source]
-        source = streams[0] if streams else "the stream"
+        origin = _find_time_origin(operator.keys, streams)
+        source = origin[0] if origin else streams[0] if streams else "the stream"
         is_source = facts is not None and source in facts.pipeline.sources
         verb = "aggregates" if isinstance(operator, Aggregate) else "deduplicates"
         yield CODE.error(
@@ -58,7 +59,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             if isinstance(operator, Aggregate)
             else "without a watermark Spark keeps every key in the state store forever",
             fix=_suggest_fix(operator, source),
-            edit=_build_edit(facts, source, operator.view or "", _find_time_column(operator.keys))
+            edit=_build_edit(facts, source, operator.view or "", origin[1] if origin else None)
             if facts and is_source
             else None,
             query=query.name,
@@ -173,10 +174,10 @@ def _choose_time_column(facts: Facts, source: str, view: str) -> str | None:
     return next(iter([*windows, *known]), None)
 
 
-def _find_time_column(keys: tuple[Column, ...]) -> str | None:
-    """Return the source column from which the first time key is computed."""
+def _find_time_origin(keys: tuple[Column, ...], streams: Collection[str]) -> tuple[str, str] | None:
+    """Return the stream, and its column, from which the first time key is computed."""
     origins = [origin for key in keys if event_time.is_time(key) for origin in sorted(key.origins)]
-    return origins[0][1] if origins else None
+    return next((origin for origin in origins if origin[0] in streams), None)
 
 
 def _build_edit(facts: Facts, source: str, view: str, time: str | None = None) -> Edit | None:
