@@ -31,7 +31,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                     fix=f"write ':{matches[0]}'" if matches else f"add 'params: {{{mark.text}: …}}'",
                     query=facts.query_of(name),
                 )
-    for param in params:
+    for param in () if _has_unread_sql(facts) else params:
         if param not in used:
             message = f"no view uses the parameter '{param}'"
             yield CODE.warning(
@@ -39,3 +39,9 @@ def check(facts: Facts) -> Iterator[Finding]:
                 facts.places.key("params", param),
                 fix="remove it, or use it in the SQL of a view as :" + param,
             )
+
+
+def _has_unread_sql(facts: Facts) -> bool:
+    """Return whether the SQL of a view cannot be read, so that it may use any parameter."""
+    texts = [view.sql for view in facts.pipeline.views.values() if view.sql is not None]
+    return bool(facts.places.unread) or any(parse_sql(text).mistakes for text in texts)
