@@ -22,14 +22,14 @@ def check(facts: Facts) -> Iterator[Finding]:
         if mode in entry.sink.modes:
             continue
         accepted = " or ".join(
-            str(output_mode) for output_mode in OutputMode if output_mode in entry.sink.modes
+            f"'output_mode: {output_mode}'" for output_mode in OutputMode if output_mode in entry.sink.modes
         )
         span = facts.places.value("queries", query, "output_mode")
         yield CODE.error(
             f"{entry.sink.kind} does not accept output mode {mode}",
             span,
             why=_REASONS[mode],
-            fix=f"write 'output_mode: {accepted}', or choose another sink",
+            fix=f"write {accepted}, or choose another sink",
             query=query,
         )
 
