@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.analysis.query.column_lineage import (
@@ -15,7 +16,7 @@ from millstream.analysis.rule_context import Code, Facts
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from millstream.analysis.query.plan_model import Operator, PlannedQuery
     from millstream.diagnostics.finding import Finding, Span
@@ -23,6 +24,28 @@ if TYPE_CHECKING:
 CODE = Code.of(__name__)
 # Spark reads `explode_outer` and similar as an outer `explode`.
 _GENERATORS = frozenset({"explode", "posexplode", "inline"})
+
+
+@dataclass(frozen=True)
+class _SinkKey:
+    """The key of a sink, the setting that names its columns, and their positions in the operator below."""
+
+    columns: tuple[str, ...]
+    setting: str
+    span: Span
+    positions: frozenset[int]
+
+    @property
+    def is_merged(self) -> bool:
+        """Return whether the sink refuses a repeated key; a topic stores each record."""
+        return self.setting == "merge_on"
+
+    @property
+    def names(self) -> str:
+        return ", ".join(self.columns)
+
+    def report(self, *, is_certain: bool) -> Callable[..., Finding]:
+        return CODE.error if is_certain and self.is_merged else CODE.warning
 
 
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
@@ -44,25 +67,29 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
         if facts.pipeline.queries[query.name].to[number].sink.orders_by_column:
             # Of several changes of a key, the sink takes the last.
             continue
-        key_columns = frozenset(position for inputs in known for position in inputs or ())
-        span = facts.places.value("queries", query.name, "to", number, "sink", "merge_on")
+        path = ("queries", query.name, "to", number, "sink")
+        setting = "key" if facts.places.has(*path, "key") else "merge_on"
+        key = _SinkKey(
+            sink.key,
+            setting,
+            facts.places.value(*path, setting),
+            frozenset(position for inputs in known for position in inputs or ()),
+        )
         if isinstance(operator, Aggregate):
-            yield from _check_time_groups(query, operator, key_columns, span, sink.key)
-        elif isinstance(operator, Deduplicate):
-            yield from _check_deduplication(query, operator, key_columns, span, sink.key)
-        else:
-            yield from _check_generated_rows(query, operator, key_columns, span, sink.key)
+            yield from _check_time_groups(query, operator, key)
+        elif not isinstance(operator, Deduplicate):
+            yield from _check_generated_rows(query, operator, key)
+        elif key.is_merged:
+            yield from _check_deduplication(query, operator, key)
 
 
-def _check_time_groups(
-    query: PlannedQuery, aggregate: Aggregate, key_columns: frozenset[int], span: Span, key: tuple[str, ...]
-) -> Iterator[Finding]:
+def _check_time_groups(query: PlannedQuery, aggregate: Aggregate, key: _SinkKey) -> Iterator[Finding]:
     """Report group columns of time that are not in the key, in whole or in part (such as a window's start)."""
     expressions = output_expressions(aggregate) or ()
     child = aggregate.inputs[0]
     in_key = {
         expression
-        for position in key_columns
+        for position in key.positions
         if position < len(expressions)
         for expression in list_read_positions(child, expressions[position])
     }
@@ -78,58 +105,52 @@ def _check_time_groups(
         suffix = f" over '{aggregate.window.column}'" if aggregate.window else ""
         grouping_name = f"the window{suffix}" if is_window else f"the time '{column.name}'"
         missing = "window.start" if is_window else f"'{column.name}'"
-        report = CODE.error if is_window else CODE.warning
-        yield report(
-            f"query '{query.name}' groups by {grouping_name}, which is not in merge_on",
-            span,
-            why=f"a batch with two such times for the same ({', '.join(key)}) has this key twice, and the sink "
-            f"refuses it",
-            fix=f"select {missing} in the view, and add it to merge_on",
+        yield key.report(is_certain=is_window)(
+            f"query '{query.name}' groups by {grouping_name}, which is not in {key.setting}",
+            key.span,
+            why=f"a batch with two such times for the same ({key.names}) has this key twice, and the sink refuses it"
+            if key.is_merged
+            else f"two such times for the same ({key.names}) are records of one key, of which readers use the newest",
+            fix=f"select {missing} in the view, and add it to {key.setting}",
             query=query.name,
         )
 
 
-def _check_deduplication(
-    query: PlannedQuery,
-    deduplicate: Deduplicate,
-    key_columns: frozenset[int],
-    span: Span,
-    key: tuple[str, ...],
-) -> Iterator[Finding]:
+def _check_deduplication(query: PlannedQuery, deduplicate: Deduplicate, key: _SinkKey) -> Iterator[Finding]:
     """Compare the key of the deduplication with the key of the sink."""
     key_positions = {
         position
         for position, column in enumerate(deduplicate.columns)
         if any(column == key_column for key_column in deduplicate.keys)
     }
-    if not key_positions or key_positions & key_columns:
+    if not key_positions or key_positions & key.positions:
         return
     names = ", ".join(column.name for column in deduplicate.keys)
     yield CODE.warning(
-        f"query '{query.name}' deduplicates rows by ({names}), but its sink merges by ({', '.join(key)})",
-        span,
+        f"query '{query.name}' deduplicates rows by ({names}), but its sink merges by ({key.names})",
+        key.span,
         why=f"two rows of a batch may differ in ({names}) but have the same key; the sink then refuses the batch",
-        fix=f"merge on ({names}), or group by ({', '.join(key)}) and take the latest row with max_by(…)",
+        fix=f"merge on ({names}), or group by ({key.names}) and take the latest row with max_by(…)",
         query=query.name,
     )
 
 
-def _check_generated_rows(
-    query: PlannedQuery, generate: Operator, key_columns: frozenset[int], span: Span, key: tuple[str, ...]
-) -> Iterator[Finding]:
+def _check_generated_rows(query: PlannedQuery, generate: Operator, key: _SinkKey) -> Iterator[Finding]:
     """Report one row per array element if no column of the element is in the key."""
-    if any(position >= len(generate.inputs[0].columns) for position in key_columns):
+    if any(position >= len(generate.inputs[0].columns) for position in key.positions):
         return
     function = generate.expressions[0].text
     is_certain = not _selects_elements(query.root, generate)
-    report = CODE.error if is_certain else CODE.warning
-    yield report(
-        f"query '{query.name}' turns one row into several with {function}, but merge_on has no column of the "
+    subject = (
+        "the rows of two elements" if is_certain else "if several elements of a row pass the condition, they"
+    )
+    yield key.report(is_certain=is_certain)(
+        f"query '{query.name}' turns one row into several with {function}, but {key.setting} has no column of the "
         f"elements",
-        span,
-        why=f"{'the rows of two elements' if is_certain else 'if several elements of a row pass the condition, they'} "
-        f"have the same ({', '.join(key)}), and the sink refuses the batch",
-        fix="add a column of the element to merge_on, or its position from posexplode",
+        key.span,
+        why=f"{subject} have the same ({key.names}), and "
+        + ("the sink refuses the batch" if key.is_merged else "readers use the newest record of a key"),
+        fix=f"add a column of the element to {key.setting}, or its position from posexplode",
         query=query.name,
     )
 

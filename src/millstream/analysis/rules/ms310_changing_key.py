@@ -40,11 +40,17 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             }
             if calls:
                 text = next(iter(calls.values()))
+                path = ("queries", query.name, "to", number, "sink")
+                is_merged = not facts.places.has(*path, "key")
+                setting = "merge_on" if is_merged else "key"
                 yield CODE.warning(
-                    f"merge_on contains '{name}', which is {text} and changes with every row of its group",
-                    facts.places.value("queries", query.name, "to", number, "sink", "merge_on"),
+                    f"{setting} contains '{name}', which is {text} and changes with every row of its group",
+                    facts.places.value(*path, setting),
                     why="when the value changes, the sink does not find the old row: it adds a new row, and the "
-                    "old one stays in the table",
-                    fix="merge on the columns that the view groups by",
+                    "old one stays in the table"
+                    if is_merged
+                    else "when the value changes, the record has another key: readers that use the newest record "
+                    "of each key keep the old one too",
+                    fix=f"{'merge on' if is_merged else 'use as key'} the columns that the view groups by",
                     query=query.name,
                 )

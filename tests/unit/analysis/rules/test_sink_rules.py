@@ -30,13 +30,14 @@ from millstream.analysis.rules import (
     ms304_weaker_guarantee,
     ms307_same_column,
     ms309_repeated_key,
+    ms310_changing_key,
     ms313_sink_order,
     ms341_repeated_rows,
     ms344_batch_in_driver,
     ms601_growing_result,
     ms602_shuffle_partitions,
 )
-from millstream.diagnostics.finding import Span
+from millstream.diagnostics.finding import Severity, Span
 from millstream.pipeline.spec_file import load_text
 from millstream.spec.output_mode import OutputMode
 from millstream.spec.trigger import Trigger
@@ -150,6 +151,27 @@ EXPLODED = Operator(
     1, "Generate", "", (orders(ID, ITEMS),), (ID, ITEMS, ITEM),
     (Expression("explode", "explode(items)", inputs=(column(ITEMS),)),), is_streaming=True,
 )  # fmt: skip
+
+
+def test_a_window_outside_of_the_key_of_records_is_a_warning_in_words_of_kafka() -> None:
+    value = facts("kafka: {bootstrap_servers: 'h:1', topic: t, key: user}", mode="update")
+    planned = query(counted(WINDOW, USER), "update", sinks=(PlannedSink("kafka t", "kafka", key=("user",)),))
+
+    (finding,) = ms309_repeated_key.judge(planned, value)
+
+    assert finding.severity is Severity.WARNING
+    assert finding.message == "query 'orders' groups by the window, which is not in key"
+    assert "refuses" not in finding.why
+
+
+def test_a_count_in_the_key_of_records_is_a_warning_in_words_of_kafka() -> None:
+    value = facts("kafka: {bootstrap_servers: 'h:1', topic: t, key: n}", mode="update")
+    planned = query(counted(USER), "update", sinks=(PlannedSink("kafka t", "kafka", key=("n",)),))
+
+    (finding,) = ms310_changing_key.judge(planned, value)
+
+    assert finding.message == "key contains 'n', which is count(1) and changes with every row of its group"
+    assert "table" not in finding.why
 
 
 @pytest.mark.parametrize(
