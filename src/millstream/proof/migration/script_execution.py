@@ -170,7 +170,7 @@ _PARAMETERS = {
 }
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of an error's message that says something: that of the user's code, if there is one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     raised = [line for line in lines if _is_python_error(line)]

@@ -353,3 +353,30 @@ def test_a_statement_that_spark_cannot_parse_is_a_flow_that_is_not_judged(
 
     judged = {query.name: query.reason for query in checked.judged or ()}
     assert judged == {"trips": "", "days": "Spark cannot parse its statement"}
+
+
+SOURCE = "    return spark.readStream.table('port.raw.ships')\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("ending", "message", "line"),
+    [
+        ("raise SystemExit('landing is not set')", "it exits with 'landing is not set'", 8),
+        ("while True: time.sleep(5)", "its function does not finish", 6),
+    ],
+)
+def test_a_flow_that_ends_the_process_or_never_ends_is_an_error_of_this_flow(
+    spark: SparkSession, tmp_path: Path, ending: str, message: str, line: int
+) -> None:
+    (tmp_path / "ships.py").write_text(
+        "import time\n\nfrom pyspark import pipelines as dp\n\n\n"
+        f"@dp.table\ndef ships():\n    {ending}\n\n\n@dp.table\ndef loads():\n{SOURCE}"
+    )
+
+    checked = check_project(spark, tmp_path / "ships.py")
+
+    (error,) = [finding for finding in checked.findings if str(finding.severity) == "error"]
+    assert (error.code, error.message) == ("MS118", f"flow 'ships': {message}")
+    assert error.span is not None
+    assert error.span.line == line
+    assert [(query.name, query.reason) for query in checked.judged or ()] == [("loads", "")]

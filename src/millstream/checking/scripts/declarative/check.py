@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 import time
 import types
@@ -70,6 +71,9 @@ _ABOUT_ROWS = (
     "CANNOT_INFER_SCHEMA_FOR_TYPE",
     "WRONG_NUM",
 )
+
+# The classes of errors that the check raises itself for a flow.
+_OF_CHECK = re.compile(r"^(?:RecursionError|TypeError|TimeoutError): ")
 
 
 def check_project(
@@ -305,7 +309,7 @@ def _build_flows(project: Project, graph: FlowGraph, script_run: ScriptRun) -> I
             raised = describe_error(flow.error, project.folder, script_run.texts, flow.text)
             yield build_finding(
                 "MS118",
-                f"flow '{flow.name}': {raised.what.removeprefix('RecursionError: ').removeprefix('TypeError: ')}",
+                f"flow '{flow.name}': {_OF_CHECK.sub('', raised.what)}",
                 raised.span or flow.span,
                 why=raised.why,
                 fix=raised.fix,

@@ -22,6 +22,9 @@ from millstream.checking.scripts.interception import call_sites
 from millstream.checking.scripts.interception.absent import Absent, has_mark
 from millstream.checking.scripts.interception.placeholders import Unknown
 from millstream.checking.scripts.interception.recording import Doubt, is_same_table
+from millstream.checking.scripts.interception.sandbox import WaitReached
+from millstream.checking.scripts.runner import LONG_PATIENCE, PATIENCE
+from millstream.checking.scripts.script_process import time_limit
 from millstream.diagnostics.spec_codes import build_finding
 
 if TYPE_CHECKING:
@@ -83,7 +86,8 @@ class DeclaredFlow:
     needs_stream: bool = False
     """True for an append flow of `dlt`, unless it runs only once."""
     frame: DataFrame | Unknown | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
+    """What its function raised, which may be the end of the process."""
     is_only_here: bool = False
     """True if the error has its cause in the check."""
 
@@ -299,11 +303,16 @@ class FlowGraph(GraphElementRegistry):
             cycle = " → ".join([*self._in_progress[self._in_progress.index(flow.name) :], flow.name])
             flow.error = RecursionError(f"it reads itself: {cycle}")
             return
+        seconds = PATIENCE if self.read_written is None else LONG_PATIENCE
+        # The function of a flow may read other flows, whose functions run within the same time.
+        limit = contextlib.nullcontext() if self._in_progress else time_limit(seconds)
         self._in_progress.append(flow.name)
         try:
-            with call_sites.attribute_to_statement(flow.span if flow.text else None):
+            with limit, call_sites.attribute_to_statement(flow.span if flow.text else None):
                 frame = flow.make()
-        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+        except WaitReached:
+            flow.error = flow.error or TimeoutError("its function does not finish")
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's function may raise anything
             flow.error = flow.error or error
         else:
             if isinstance(frame, Absent):
