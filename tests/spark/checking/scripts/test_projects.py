@@ -380,3 +380,24 @@ def test_a_flow_that_ends_the_process_or_never_ends_is_an_error_of_this_flow(
     assert error.span is not None
     assert error.span.line == line
     assert [(query.name, query.reason) for query in checked.judged or ()] == [("loads", "")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "lines"),
+    [
+        ("spark.executor.memory: 4g", []),
+        ("spark.sql.shuffle.partitions: ${partitions}", []),
+        ("spark.sql.session.timeZone: Mars/X", [5]),
+    ],
+)
+def test_a_setting_that_spark_refuses_is_marked_unless_only_the_check_lacks_its_value(
+    spark: SparkSession, tmp_path: Path, setting: str, lines: list[int]
+) -> None:
+    spec = f"{SPEC}configuration:\n  {setting}\n".replace(setting, setting.replace(": ", ": '") + "'")
+
+    findings = checked(spark, tmp_path, "CREATE MATERIALIZED VIEW a AS SELECT 1 AS x;", spec)
+
+    assert [(finding.code, finding.span.line) for finding in findings if finding.span] == [
+        ("MS118", line) for line in lines
+    ]
+    assert len(findings) == len(lines)

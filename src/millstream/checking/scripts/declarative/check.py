@@ -20,7 +20,7 @@ from pyspark.pipelines.graph_element_registry import graph_element_registration_
 from millstream.checking.compat import star_imports
 from millstream.checking.scripts.declarative.dlt_module import build_dlt_module, install_extensions
 from millstream.checking.scripts.declarative.flow_graph import DatasetKind, FlowGraph
-from millstream.checking.scripts.declarative.project_spec import read_project_spec
+from millstream.checking.scripts.declarative.project_spec import apply_configuration, read_project_spec
 from millstream.checking.scripts.declarative.sql_files import SqlFile
 from millstream.checking.scripts.execution.broken_cells import compile_part
 from millstream.checking.scripts.execution.error_causes import find_cause
@@ -172,8 +172,7 @@ def _check_once(
             if project.is_for_databricks or spec.suffix not in (".yml", ".yaml"):
                 # Files without a spec of Spark are for Databricks, whose version of Spark is not known.
                 star_imports.restore_names(patches)
-            for key, value in project.configuration.items():
-                inside.session.conf.set(key, value)
+            findings += apply_configuration(project, inside.session.conf)
             installed = importlib.util.find_spec("dlt")
             # A folder of the project may have this name too.
             if installed is None or not installed.origin or call_sites.is_user_file(installed.origin):

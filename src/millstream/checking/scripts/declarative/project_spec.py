@@ -6,7 +6,10 @@ import glob
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from millstream.checking.bundles import read_bundle
+from millstream.checking.compat.error_parser import split_message
 from millstream.checking.targets import list_files_of_project
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.introspection import find_nearest
@@ -17,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pyspark.sql.conf import RuntimeConfig
+
     from millstream.checking.bundles import BundlePipelines
-    from millstream.diagnostics.finding import Finding
+    from millstream.diagnostics.finding import Finding, Span
 
 NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 _KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")
@@ -40,6 +45,8 @@ class Project:
     catalog: str = "spark_catalog"
     database: str = "default"
     configuration: dict[str, str] = field(default_factory=dict)
+    configuration_spans: dict[str, Span] = field(default_factory=dict)
+    """Where the values of `configuration` are in the spec."""
     sources: list[Path] = field(default_factory=list)
     """The files of its libraries, in the order in which Spark loads them."""
     findings: list[Finding] = field(default_factory=list)
@@ -80,9 +87,29 @@ def read_project_spec(spec: Path) -> Project:
     configuration = data.get("configuration")
     if isinstance(configuration, dict):
         project.configuration = {str(key): str(value) for key, value in configuration.items()}
+        spans = ((str(key), document.values.get(("configuration", key))) for key in configuration)
+        project.configuration_spans = {key: span for key, span in spans if span is not None}
     for number, pattern in _patterns(document):
         _add_files(project, document, number, pattern)
     return project
+
+
+def apply_configuration(project: Project, conf: RuntimeConfig) -> Iterator[Finding]:
+    """Apply the settings of a project. Yield a finding for each value that Spark refuses."""
+    for key, value in project.configuration.items():
+        try:
+            conf.set(key, value)
+        except PySparkException as error:
+            # The session of a pipeline starts with these settings, and the values of a template are filled in before.
+            if str(error.getCondition()).startswith("CANNOT_MODIFY") or "${" in value:
+                continue
+            yield build_finding(
+                "MS118",
+                f"Spark refuses the value '{value}' of the setting '{key}'",
+                project.configuration_spans.get(key),
+                why=split_message(error)[0],
+                fix="write a value that Spark accepts, or remove the setting",
+            )
 
 
 def _bundle_project(spec: Path, file: str, bundle: BundlePipelines) -> Project:
