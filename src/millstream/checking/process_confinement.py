@@ -65,7 +65,34 @@ def confine_process(writable: Sequence[Path], *, files: bool = True) -> Confinem
 
 
 def _leave_network(library: ctypes.CDLL) -> str:
-    """Move this process to a separate network, which has only a loopback. Return why not, if it cannot."""
+    """Move this process to a separate network, which has only a loopback. Return why not, if it cannot.
+
+    A kernel may allow the first step and refuse the next one, as Ubuntu's does with its AppArmor. The process would
+    then be in a network without a loopback, and could not return. So a child process tries all steps first.
+    """
+    return _try_in_child(library) or _enter_network(library)
+
+
+def _try_in_child(library: ctypes.CDLL) -> str:
+    """Return why a child process cannot enter a separate network; "" if it can."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.write(writing, _enter_network(library).encode())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as output:
+        reason = output.read()
+    status = os.waitpid(child, 0)[1]
+    return reason or (f"a process that tries it ends with status {status}" if status else "")
+
+
+def _enter_network(library: ctypes.CDLL) -> str:
+    """Move this process to a separate network, and return what the kernel refuses."""
     user, group = os.getuid(), os.getgid()
     if library.unshare(_NEW_NETWORK) != 0:
         # Without privileges, a process may have a network of its own only together with its own users.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -81,3 +82,26 @@ def test_what_the_kernel_does_not_hold_is_said(monkeypatch: pytest.MonkeyPatch, 
     ]
     assert "Operation not permitted" in doors[0]
     assert Confinement().open_doors() == []
+
+
+def test_a_process_stays_in_its_network_if_the_kernel_refuses_a_loopback_in_another_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    network, callers = 0x40000000, tmp_path / "callers"
+
+    class Library:
+        def unshare(self, flags: int) -> int:
+            with callers.open("a") as file:
+                file.write(f"{os.getpid()}\n")
+            return -1 if flags == network else 0
+
+    def refuse(_path: str, _text: str) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(process_confinement.ctypes, "CDLL", lambda *_args, **_named: Library())
+    monkeypatch.setattr(process_confinement, "_write", refuse)
+
+    reason = confine_process([tmp_path], files=False).network
+
+    assert reason == "user namespace: Operation not permitted"
+    assert str(os.getpid()) not in callers.read_text().split()
