@@ -110,3 +110,20 @@ def test_magic_that_is_not_in_a_comment_of_an_export_is_read_as_magic(tmp_path: 
         "\n\n\n# COMMAND ----------\nb = (7\n% a)",
         "\n\n\n\n\n\n# COMMAND ----------\nif b\n  !",
     ]
+
+
+FORMATTED = 'text = (\n    "%s rows"\n    % (7)\n)\nif (\n    text\n    != 3\n):\n    b = """\n% 10\nnotes?\n"""'
+
+
+@pytest.mark.parametrize("before", ["", "%pip install x\n"])
+@pytest.mark.parametrize(
+    "code",
+    [FORMATTED, "# it's (\na = f'(' + \"#\\\"(\"", "a = 7 \\\n  % 3", "a = 'b\\\n% c'", '"""a"""'],
+    ids=range(5),
+)
+def test_a_line_within_a_statement_is_no_magic(tmp_path: Path, before: str, code: str) -> None:
+    cell = {"cell_type": "code", "source": f"{before}{code}\n%time\n"}
+    (tmp_path / "job.ipynb").write_text(json.dumps({"cells": [cell]}))
+
+    with open_parts(tmp_path / "job.ipynb") as (part,):
+        assert part.text == f"{before and 'pass  # ' + before}{code}\npass  # %time\n"

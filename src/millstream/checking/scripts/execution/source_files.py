@@ -28,6 +28,8 @@ _MAGIC = re.compile(r"#\s?MAGIC\s?(.*)$")
 _RAW_MAGIC = re.compile(r"^[!%]", re.MULTILINE)
 _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _SQL_PARTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|;""", re.DOTALL)
+# The parts of a line of Python that open and close quotes and brackets, and what comes after a backslash.
+_PYTHON_PARTS = re.compile(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""")
 _SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
 # Commands that IPython takes for magic also without a '%', if they are no Python.
 _AUTOMAGIC = re.compile(r"\s*(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze|update)\b")
@@ -101,11 +103,16 @@ def _split_cells(text: str) -> list[str]:
 
 def _read_cell(cell: str) -> str:
     """Return a cell of an export as Python. Magic may be there as it is in a notebook, and not in comments."""
+    return without_magic(cell) if _RAW_MAGIC.search(cell) and not _is_python(cell) else cell
+
+
+def _is_python(cell: str) -> bool:
+    """Return whether Python can read a cell. Magic in it is then part of an expression or of a text."""
     try:
         parse_python(cell)
-    except SyntaxError:
-        return without_magic(cell) if _RAW_MAGIC.search(cell) else cell
-    return cell
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _read_script(path: Path) -> str:
@@ -124,7 +131,8 @@ def _read_cells(path: Path) -> Iterator[tuple[int, str]]:
         for number, cell in enumerate(cells, 1):
             source = cell["source"]
             if cell["cell_type"] == "code":
-                yield number, without_magic(source if isinstance(source, str) else "".join(source))
+                text = source if isinstance(source, str) else "".join(source)
+                yield number, text if _is_python(text) else without_magic(text)
     except (ValueError, KeyError, TypeError) as error:
         raise SyntaxError(f"it is no Jupyter notebook: {error}") from error
 
@@ -153,8 +161,12 @@ def _cell_magic(lines: list[str]) -> list[str]:
 
 def _line_magics(lines: list[str]) -> Iterator[str]:
     """Yield the lines of a cell as Python. A backslash at its end continues magic on the next line."""
-    continues, query = False, None
+    continues, query, code_before = False, None, _OpenCode()
     for line in lines:
+        if code_before.is_open:
+            code_before.read(line)
+            yield line
+            continue
         is_last = not line.rstrip().endswith("\\")
         if not continues:
             query = _ASSIGNED_SQL.match(line)
@@ -166,7 +178,43 @@ def _line_magics(lines: list[str]) -> Iterator[str]:
         else:
             code = f"# {line}" if continues else _line_magic(line)
         continues = code != line and not is_last
+        if code == line:
+            code_before.read(line)
         yield code
+
+
+@dataclass
+class _OpenCode:
+    """What lines of Python have opened and not closed. The lines that close it are not magic."""
+
+    brackets: int = 0
+    quote: str = ""
+    is_continued: bool = False
+    """True after a backslash at the end of a line."""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the next line belongs to the same statement."""
+        return self.brackets > 0 or bool(self.quote) or self.is_continued
+
+    def read(self, line: str) -> None:
+        """Read the next line."""
+        self.is_continued = line.endswith("\\")
+        for part in _PYTHON_PARTS.findall(line):
+            if self.quote:
+                # The text "a""" is one in simple quotes and an empty one.
+                self.quote = "" if part in (self.quote, self.quote * 3) else self.quote
+            elif part == "#":
+                self.is_continued = False
+                break
+            elif part[0] in "\"'":
+                self.quote = part
+            elif part in "([{":
+                self.brackets += 1
+            elif part in ")]}":
+                self.brackets = max(0, self.brackets - 1)
+        if len(self.quote) == 1 and not self.is_continued:
+            self.quote = ""
 
 
 def _line_magic(line: str) -> str:
