@@ -33,6 +33,8 @@ _PYTHON_PARTS = re.compile(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""")
 _SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
 # Commands that IPython takes for magic also without a '%', if they are no Python.
 _AUTOMAGIC = re.compile(r"\s*(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze|update)\b")
+# IPython runs the rest of such a line as a statement of the notebook.
+_MEASURED = re.compile(r"^(\s*)%(?:time|prun)\s+(?!-)(?=\S)")
 _ASSIGNED_SQL = re.compile(r"(\s*\w+\s*=\s*)%sql\b")
 _SHELL_DELETION = re.compile(r"(\s*)!\s*(?:sudo\s+)?rm\s+(?:-\S+\s+)*-\w*[rR]\w*\s+(?:-\S+\s+)*([^|;&#>]+)")
 _ASSIGNED_SHELL = re.compile(r"(\s*[\w, ]+=\s*)[!%]")
@@ -167,6 +169,8 @@ def _line_magics(lines: list[str]) -> Iterator[str]:
             code_before.read(line)
             yield line
             continue
+        if not continues:
+            line = _MEASURED.sub(r"\1", line)
         is_last = not line.rstrip().endswith("\\")
         if not continues:
             query = _ASSIGNED_SQL.match(line)
