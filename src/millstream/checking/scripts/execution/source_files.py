@@ -33,6 +33,7 @@ _PYTHON_PARTS = re.compile(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""")
 _SHELL = re.compile(r"(\s*)(?:[!%?]|\w[\w.]*\?\s*$)")
 # Commands that IPython takes for magic also without a '%', if they are no Python.
 _AUTOMAGIC = re.compile(r"\s*(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze|update)\b")
+_RUN_MAGIC = re.compile(r"""(\s*)%run\s+(?:(["'])(.+?)\2|([^\s"']+))""")
 # IPython runs the rest of such a line as a statement of the notebook.
 _MEASURED = re.compile(r"^(\s*)%(?:time|prun)\s+(?!-)(?=\S)")
 _ASSIGNED_SQL = re.compile(r"(\s*\w+\s*=\s*)%sql\b")
@@ -222,8 +223,8 @@ class _OpenCode:
 
 
 def _line_magic(line: str) -> str:
-    if run := re.match(r"(\s*)%run\s+[\"']?([^\"'\s]+)", line):
-        return f"{run[1]}{RUN}({run[2]!r})"
+    if run := _RUN_MAGIC.match(line):
+        return f"{run[1]}{RUN}({(run[3] or run[4])!r})"
     if assigned := _ASSIGNED_SHELL.match(line):
         return f"{assigned[1]}None"
     if deletion := _SHELL_DELETION.match(line):
