@@ -72,6 +72,13 @@ def test_a_notebook_that_is_none_is_a_syntax_error(tmp_path: Path) -> None:
         pass
 
 
+def test_a_notebook_of_an_old_format_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    (tmp_path / "job.ipynb").write_text(json.dumps({"nbformat": 3, "worksheets": [{"cells": []}]}))
+
+    with pytest.raises(SyntaxError, match="jupyter nbconvert"), open_parts(tmp_path / "job.ipynb"):
+        pass
+
+
 @pytest.mark.parametrize(
     ("cell", "code"),
     [

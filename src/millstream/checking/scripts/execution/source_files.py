@@ -130,6 +130,8 @@ def _read_cells(path: Path) -> Iterator[tuple[int, str]]:
         language = str(notebook.get("metadata", {}).get("language_info", {}).get("name", "python"))
         if language.lower() not in ("python", "ipython", "pyspark"):
             raise SyntaxError(f"its cells are {language}; check reads Python")
+        if "worksheets" in notebook:
+            raise SyntaxError("its format is older than 4; 'jupyter nbconvert --to notebook' converts it")
         cells = notebook["cells"]
         for number, cell in enumerate(cells, 1):
             source = cell["source"]
