@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import re
 import tempfile
+import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,7 +121,13 @@ def _is_python(cell: str) -> bool:
 
 
 def _read_script(path: Path) -> str:
-    text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+    data = path.read_bytes()
+    try:
+        # Python's own: that of a comment, such as `# -*- coding: latin-1 -*-`.
+        encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+    except SyntaxError:
+        encoding = "utf-8-sig"
+    text = data.decode(encoding, errors="surrogateescape")
     return _without_export_magic(text) if text.startswith(EXPORTS) else text
 
 
