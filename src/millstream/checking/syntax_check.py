@@ -23,7 +23,7 @@ def is_notebook(path: Path) -> bool:
     if path.suffix == ".ipynb":
         return True
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
             return file.readline().startswith(EXPORTS)
     except OSError:
         return False

@@ -261,6 +261,6 @@ def _is_project(path: Path) -> bool:
 def _read(path: Path) -> str:
     """Return the text of a file, "" if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
         return ""

@@ -178,3 +178,9 @@ def test_folders_that_declare_tables_beside_each_other_are_one_project(tmp_path:
 
     (tmp_path / "silver" / "job.py").write_text("frame.writeStream.start()\n")
     assert ("script", "job.py") in list_targets(tmp_path)
+
+
+def test_a_file_of_declared_tables_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text("import dlt\n", encoding="utf-8-sig")
+
+    assert list_targets(tmp_path / "flows.py") == [("project", "flows.py")]

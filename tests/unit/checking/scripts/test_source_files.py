@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         ("rows = %sql SELECT 1", 'rows = spark.sql(""" SELECT 1""")'),
         ("a = 1 + \\\n    2", "a = 1 + \\\n    2"),
         ("%time a = 1", "a = 1"),
-        ("if x:\n  %prun a = b(\\\n    % c)", "if x:\n  a = b(\\\n    % c)"),
+        ("if x:\n  %prun a = (7 \\\n    % c)", "if x:\n  a = (7 \\\n    % c)"),
         ("%time", "pass  # %time"),
         ("%prun -l 5 a()", "pass  # %prun -l 5 a()"),
         ("%time %run ./other", "__millstream_run__('./other')"),
@@ -127,7 +127,9 @@ def test_magic_that_is_not_in_a_comment_of_an_export_is_read_as_magic(tmp_path: 
     ]
 
 
-FORMATTED = 'text = (\n    "%s rows"\n    % (7)\n)\nif (\n    text\n    != 3\n):\n    b = """\n% 10\nnotes?\n"""'
+FORMATTED = (
+    'text = (\n    "%s rows"\n    % (7)\n)\nif (\n    text\n    != 3\n):\n    b = """\n% 10\nnotes?\n"""'
+)
 
 
 @pytest.mark.parametrize("before", ["", "%pip install x\n"])
@@ -150,3 +152,20 @@ def test_a_script_has_the_encoding_that_it_declares(tmp_path: Path) -> None:
 
     with open_parts(file) as (part,):
         assert ast.parse(part.text).body[0].value.value == "caf\u00e9"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("job.py", "# Databricks notebook source\na = 1\n# COMMAND ----------\nb = 2\n"),
+        (
+            "job.ipynb",
+            json.dumps({"cells": [{"cell_type": "code", "source": code} for code in ("a = 1", "b = 2")]}),
+        ),
+    ],
+)
+def test_a_notebook_may_begin_with_a_byte_order_mark(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+
+    with open_parts(tmp_path / name) as parts:
+        assert len(parts) == 2

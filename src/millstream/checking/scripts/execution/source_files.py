@@ -134,7 +134,7 @@ def _read_script(path: Path) -> str:
 def _read_cells(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number and the Python code of each code cell, counted from 1 among all cells."""
     try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notebook = json.loads(path.read_text(encoding="utf-8-sig"))
         language = str(notebook.get("metadata", {}).get("language_info", {}).get("name", "python"))
         if language.lower() not in ("python", "ipython", "pyspark"):
             raise SyntaxError(f"its cells are {language}; check reads Python")
