@@ -37,12 +37,12 @@ def read_columns_file(folder: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        document = yaml.safe_load(path.read_text(encoding="utf-8-sig")) or {}
         columns = {
             _key(name): _read_file(folder / value) for name, value in document.get("schemas", {}).items()
         }
         columns |= {_key(name): str(value) for name, value in document.get("tables", {}).items()}
-    except (OSError, yaml.YAMLError, AttributeError, TypeError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, TypeError) as error:
         fix = "write 'tables: {NAME: DDL}' and 'schemas: {NAME: FILE}'"
         raise InvalidInput(f"{path} cannot be read: {error}", fix) from error
     return columns
@@ -55,10 +55,11 @@ def _key(name: str) -> str:
 def _read_file(path: Path) -> str:
     """Return a schema file as DDL: one in Avro, Spark's JSON, or a DDL."""
     try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError as error:
+        text = path.read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidInput(
-            f"the schema {path} cannot be read: {error.strerror}", "name a readable file with a schema"
+            f"the schema {path} cannot be read: {reason}", "name a readable file with a schema"
         ) from error
     if not text.startswith("{"):
         return text

@@ -47,3 +47,21 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, text: str) -> Non
 
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_columns_file(tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_files_that_are_not_utf_8_are_refused(tmp_path: Path, encoding: str) -> None:
+    for name, text in (("a.ddl", "\u00e9 INT"), ("millstream-check.yml", "tables: {\u00e9: id INT}")):
+        (tmp_path / name).write_text(text, encoding=encoding)
+
+    with pytest.raises(InvalidInput, match=r"a\.ddl cannot be read: it is not UTF-8 text"):
+        read_columns([f"a={tmp_path}/a.ddl"], [])
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        read_columns_file(tmp_path)
+
+
+def test_files_with_columns_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "order.avsc").write_text(json.dumps(AVRO), encoding="utf-8-sig")
+    (tmp_path / "millstream-check.yml").write_text("schemas: {orders: order.avsc}\n", encoding="utf-8-sig")
+
+    assert read_columns_file(tmp_path) == {"orders": "`id` bigint"}
