@@ -94,10 +94,14 @@ def _add_sources(
 
 
 def _matches(folder: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files of a pattern: `folder/**` means all files below."""
+    """Yield the files of a pattern: `folder/**` and `folder/` mean all files below."""
     place, _, last = pattern.rpartition("/")
     below = (folder / place).resolve()
-    files = below.rglob("*") if last == "**" else below.glob(last)
+    try:
+        files = list(below.rglob("*") if last in ("**", "", ".") else below.glob(last))
+    except ValueError:
+        # The pattern is not valid, and has no files.
+        return
     for path in files:
         if path.is_file() and path.suffix in _SUFFIXES[1:] and "__pycache__" not in path.parts:
             yield path

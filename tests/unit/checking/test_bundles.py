@@ -62,6 +62,21 @@ def test_a_bundle_gives_the_files_of_its_libraries_and_the_settings_that_it_know
     assert (pipelines.catalog, pipelines.database, pipelines.folder) == ("tests", "port_dev", bundle / "src")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [("../src/gold/", ["gold/b.sql", "gold/deep/a.py"]), ("../src/b*.py", ["bronze.py"]), ("../src/**x", [])],
+)
+def test_a_pattern_is_a_folder_or_the_names_of_files(bundle: Path, pattern: str, files: list[str]) -> None:
+    resource = bundle / "resources" / "pipeline.yml"
+    text = f"resources:\n  pipelines:\n    a:\n      libraries: [{{glob: {{include: '{pattern}'}}}}]\n"
+    resource.write_text(text)
+
+    pipelines = read_bundle(resource)
+
+    assert pipelines is not None
+    assert [str(path.relative_to(bundle / "src")) for path in pipelines.sources] == files
+
+
 def test_a_bundle_is_one_project_and_its_files_are_no_others(bundle: Path) -> None:
     targets = [(target.kind.value, str(target.path.relative_to(bundle))) for target in find_targets([bundle])]
 

@@ -111,6 +111,12 @@ def test_a_table_outside_the_pipeline_has_the_columns_that_the_pipeline_names(
     assert finding.message.endswith("the check assumes that it has the columns that the script uses")
 
 
+def test_a_pattern_of_the_folder_itself_has_no_files(spark: SparkSession, tmp_path: Path) -> None:
+    (finding,) = checked(spark, tmp_path, "", SPEC.replace("flows.sql", "."))[:1]
+
+    assert (finding.code, finding.message) == ("MS118", "no file matches '.'")
+
+
 def test_what_spark_does_not_take_of_a_spec_is_marked(spark: SparkSession, tmp_path: Path) -> None:
     spec = "name: small\nstorage: lake/small\nlibrary: []\n"
 
@@ -355,7 +361,7 @@ def test_a_statement_that_spark_cannot_parse_is_a_flow_that_is_not_judged(
     assert judged == {"trips": "", "days": "Spark cannot parse its statement"}
 
 
-SOURCE = "    return spark.readStream.table('port.raw.ships')\n\n\n"
+READS = "    return spark.readStream.table('port.raw.ships')\n\n\n"
 
 
 @pytest.mark.parametrize(
@@ -370,7 +376,7 @@ def test_a_flow_that_ends_the_process_or_never_ends_is_an_error_of_this_flow(
 ) -> None:
     (tmp_path / "ships.py").write_text(
         "import time\n\nfrom pyspark import pipelines as dp\n\n\n"
-        f"@dp.table\ndef ships():\n    {ending}\n\n\n@dp.table\ndef loads():\n{SOURCE}"
+        f"@dp.table\ndef ships():\n    {ending}\n\n\n@dp.table\ndef loads():\n{READS}"
     )
 
     checked = check_project(spark, tmp_path / "ships.py")

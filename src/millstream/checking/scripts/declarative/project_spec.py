@@ -194,8 +194,8 @@ def _add_files(project: Project, document: YamlDocument, number: int, pattern: s
             for path in project.folder.glob(expression)
             if path.is_file() and "__pycache__" not in path.parts
         ]
-    except (NotImplementedError, ValueError):
-        # What `glob` raises for an absolute and for an invalid pattern: reported below as one without files.
+    except (NotImplementedError, ValueError, IndexError):
+        # What `glob` raises for an absolute pattern, for an invalid one and for ".". They are reported below.
         files = []
     if not files:
         project.findings.append(
