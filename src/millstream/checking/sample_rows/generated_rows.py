@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as t
 
+from millstream.checking.sample_rows.time_patterns import format_time
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -27,10 +29,6 @@ NULL_COLUMNS = 3
 """As many rows have a NULL, each in other columns."""
 _IS_TIME = re.compile(r"time|date|_at$|_ts$|^ts$|^at$|_on$", re.IGNORECASE)
 _IS_MILLISECONDS = re.compile(r"ms$|milli", re.IGNORECASE)
-_JAVA_FORMAT = (
-    ("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"), ("SSSSSS", "%f"),
-    ("SSS", "000"), ("'", ""), ("XXX", "Z"), ("X", "Z"), ("EEE", "%a"), ("MMM", "%b"),
-)  # fmt: skip
 
 
 # Of a decimal of Spark.
@@ -134,7 +132,7 @@ def _value(kind: t.DataType, name: str, row: RowPlan, hints: ColumnHints) -> Any
 def _text(name: str, row: RowPlan, hints: ColumnHints) -> str:
     key = name.lower()
     if key in hints.times or (_IS_TIME.search(name) and key not in hints.literals):
-        return _time_text(row.time, hints.times.get(key, ""))
+        return format_time(row.time, hints.times.get(key, ""))
     # A text that is a number too passes a cast.
     near = [str(value) for value in _list_near(name, hints)]
     return str(_choose([*dict.fromkeys([*hints.literals.get(key, ()), *near]), "1", "2", "3"], row.number))
@@ -152,14 +150,6 @@ def _list_near(name: str, hints: ColumnHints) -> list[Decimal]:
 
 def _choose(values: Sequence[Any], number: int) -> Any:
     return values[number % len(values)]
-
-
-def _time_text(time: dt.datetime, pattern: str) -> str:
-    if not pattern:
-        return time.strftime("%Y-%m-%dT%H:%M:%S")
-    for java, python in _JAVA_FORMAT:
-        pattern = pattern.replace(java, python)
-    return time.strftime(pattern)
 
 
 def _plain(kind: t.DataType, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 from typing import Any
 
@@ -73,3 +74,26 @@ def test_a_time_and_a_column_that_cannot_be_null_have_values() -> None:
     rows = [build_row(t.StructType(columns), RowPlan(0, BEGIN, null), hints) for null in range(3)]
 
     assert not any(value is None for row in rows for value in row)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("", "2026-01-01T13:05:00"),
+        ("yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "2026-01-01T13:05:00.000Z"),
+        ("dd/MMM/yyyy:HH:mm:ss Z", "01/Jan/2026:13:05:00 +0000"),
+        ("EEE MMM dd HH:mm:ss yyyy", "Thu Jan 01 13:05:00 2026"),
+        ("EEEE, d MMMM yyyy", "Thursday, 1 January 2026"),
+        ("yyyyMMddHHmmssSSS", "20260101130500000"),
+        ("M/d/yyyy H:mm", "1/1/2026 13:05"),
+        ("hh:mm:ss a 'o''clock'", "01:05:00 PM o'clock"),
+        ("yy-MM-dd[ HH:mm]", "26-01-01 13:05"),
+        ("yyyy-MM-dd HH:mm:ssxxx", "2026-01-01 13:05:00+00:00"),
+        ("yyyy-MM-dd qqq", "2026-01-01T13:05:00"),
+    ],
+)
+def test_a_text_with_a_time_has_the_pattern_with_which_the_script_reads_it(pattern: str, text: str) -> None:
+    schema = t.StructType([t.StructField("read", t.StringType())])
+    row = RowPlan(0, BEGIN + dt.timedelta(hours=1, minutes=5))
+
+    assert build_row(schema, row, ColumnHints(times={"read": pattern})) == (text,)
