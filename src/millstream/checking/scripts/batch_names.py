@@ -55,10 +55,7 @@ def find_undefined_names(script_run: ScriptRun) -> Iterator[Finding]:
 def _describe(query: StartedQuery, name: str, span: Span) -> Finding:
     fix = "define this name in the file that uses it"
     if name == "spark":
-        fix = (
-            "use the session of the batch, which is the attribute .sparkSession of the function's DataFrame "
-        )
-        "parameter"
+        fix = "use the session of the batch, which is .sparkSession of the function's DataFrame"
     return build_finding(
         "MS114",
         f"the function of query '{query.name}' uses the name '{name}', which is not defined",

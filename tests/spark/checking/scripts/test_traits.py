@@ -46,9 +46,22 @@ def test_a_script_is_judged_as_its_comments_say(
     checked = check_script(spark, file)
 
     assert list_findings(checked, file) == marked(file)
+    assert [finding.fix for finding in checked.findings if finding.fix != finding.fix.strip()] == []
     judged = _JUDGED.search(file.read_text(encoding="utf-8"))
     assert judged
     assert format_judged(checked.judged or ()).startswith(f"{judged[1]} quer")
+
+
+def test_the_session_in_a_function_of_batches_is_that_of_the_batch(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(FOLDER)
+
+    checked = check_script(spark, FOLDER / "names_in_batches.py")
+
+    assert [finding.fix for finding in checked.findings if "'spark'" in finding.message] == [
+        "use the session of the batch, which is .sparkSession of the function's DataFrame"
+    ]
 
 
 def test_a_finding_in_a_package_of_the_repository_has_its_place(spark: SparkSession) -> None:
