@@ -197,7 +197,8 @@ class ReaderPatch:
             schema = columns_of_files(spark, settings.format, settings.options, place, project)
         if schema is not None:
             if str(settings.options.get("readChangeFeed", "")).lower() == "true":
-                schema = f"{_ddl(schema)}, {_CHANGES}"
+                # Unlike `simpleString`, it quotes the names of fields of structs that need quotes.
+                schema = f"{schema if isinstance(schema, str) else schema.toDDL()}, {_CHANGES}"
             return self._empty(spark, settings, schema, place, streaming=streaming)
         span = call_sites.current_span()
         place = place or settings.options.get("dbtable", "")
@@ -259,7 +260,7 @@ class ReaderPatch:
         )
         reader = reader.format(kind).option(SOURCE_OPTION, name)
         if schema is not None:
-            reader = reader.schema(_ddl(schema) if isinstance(schema, str) else _java_schema(spark, schema))
+            reader = reader.schema(schema if isinstance(schema, str) else _java_schema(spark, schema))
         if kind == settings.format:
             for key, value in options.items():
                 reader = reader.option(key, value)
@@ -336,12 +337,6 @@ def _exists(session: Any, name: str) -> bool:
 def _settings_of(reader: Any) -> _ReaderSettings:
     settings: _ReaderSettings = reader.__dict__.setdefault("_millstream", _ReaderSettings())
     return settings
-
-
-def _ddl(schema: Any) -> str:
-    return schema if isinstance(schema, str) else ", ".join(
-        f"`{column.name}` {column.dataType.simpleString()}" for column in schema.fields
-    )  # fmt: skip
 
 
 def _java_schema(spark: Any, schema: Any) -> Any:
