@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import py4j
 import pyspark
 
 import millstream
@@ -25,16 +26,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType, FrameType
 
-_LIBRARY_FOLDERS = tuple(
-    {
-        str(Path(place).resolve()) + "/"
-        for place in (
-            *(str(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-            str(Path(str(pyspark.__file__)).parent),
-            str(Path(str(millstream.__file__)).parent),
-        )
-    }
-)
+
+def list_library_folders() -> tuple[str, ...]:
+    """Return the folders of Python, of installed packages, of Spark and of Millstream, each with a slash at its end.
+
+    Some packages are not where Python installs them: those of a user, and those of Debian, of which a virtual
+    environment may have the packages too. A folder is only one of them if Python has started with it.
+    """
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    own = [str(sysconfig.get_path(name)) for name in names]
+    more = [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
+    packages = [str(Path(str(module.__file__)).parent) for module in (py4j, pyspark, millstream)]
+    return tuple({f"{Path(place).resolve()}/" for place in (*own, *more, *packages)})
+
+
+# Read before a script can change where Python finds modules.
+_LIBRARY_FOLDERS = list_library_folders()
 
 # Functions of Millstream that call the user's code. Frames above them are not the user's, whatever their file is.
 _EDGES = {

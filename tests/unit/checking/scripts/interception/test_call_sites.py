@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.checking.scripts.interception.call_sites import parse_python
+from millstream.checking.scripts.interception.call_sites import list_library_folders, parse_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 TEXT = "\n".join(f"def f{i}(a):\n    return [[a, [a, {{1: (a, b)}}]], a.b.c(a)]" for i in range(100))
 
@@ -38,3 +39,19 @@ def test_several_threads_read_a_script_at_once() -> None:
         trees = list(pool.map(parse_python, [TEXT] * 20))
 
     assert {len(tree.body) for tree in trees} == {100}
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_library"),
+    [
+        (".local/lib/python3.11/site-packages", True),
+        ("usr/lib/python3/dist-packages", True),
+        ("jobs/src", False),
+    ],
+)
+def test_packages_of_a_user_and_of_debian_are_not_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, is_library: bool
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path / folder)
+
+    assert (f"{(tmp_path / folder).resolve()}/" in list_library_folders()) is is_library
