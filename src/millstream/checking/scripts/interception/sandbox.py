@@ -198,6 +198,8 @@ class ScriptSandbox:
 
     def _open(self, original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if set(mode) & set("wax+") and not self._may_write(file):
+            if "+" in mode:
+                return self._open_copy(original, file, mode, *args, **_without_opener(kwargs))
             return original(os.devnull, "wb" if "b" in mode else "w", *args, **_without_opener(kwargs))
         try:
             return original(file, mode, *args, **kwargs)
@@ -206,6 +208,16 @@ class ScriptSandbox:
             if copy is None or call_sites.find_user_frame() is None:
                 raise
             return original(copy, mode, *args, **kwargs)
+
+    def _open_copy(self, original: Any, file: Any, mode: str, *args: Any, **kwargs: Any) -> Any:
+        """Open a copy of a file that is written and read, or an empty one if the file has no contents yet."""
+        descriptor, copy = tempfile.mkstemp(dir=self.private)
+        with open(descriptor, "wb") as target:  # noqa: PTH123 - an open descriptor
+            is_read = "r" in mode or ("a" in mode and Path(os.fsdecode(file)).is_file())
+            if is_read:
+                with self._open(original, file, "rb") as source:
+                    shutil.copyfileobj(source, target)
+        return original(copy, mode.replace("x", "w"), *args, **kwargs)
 
     def _os_open(self, original: Any, path: Any, flags: int, *args: Any, **kwargs: Any) -> Any:
         if (

@@ -65,6 +65,10 @@ CHANGES = {
     ),
     "write": 'pathlib.Path("made").write_text("new")',
     "write over": 'with open("kept", "w") as file: file.write("new")',
+    "read and write": 'with open("kept", "r+") as file: file.write("new")',
+    "write and read": 'with open("kept", "w+") as file: file.write("new")',
+    "append and read": 'with open("made", "a+") as file: file.write("new")',
+    "create and read": 'with open("made", "x+b") as file: file.write(b"new")',
     "tar": 'tarfile.open("made", "w").close()',
     "zip": 'shutil.make_archive("made", "zip", "folder")',
 }
@@ -274,6 +278,30 @@ def test_a_checked_script_may_use_temporary_files_and_databases_in_memory(run: R
     )
 
     assert (names["listed"], names["rows"], names["left"]) == (["b", "kept"], [(1,)], False)
+
+
+@pytest.mark.parametrize(
+    ("file", "mode", "texts"),
+    [("kept", "r+", ["old", "oldnew"]), ("kept", "a+", ["old", "oldnew"]), ("kept", "w+", ["", "new"])]
+    + [("made", mode, ["", "new"]) for mode in ("a+", "w+", "x+")],
+)
+def test_a_file_that_a_checked_script_writes_and_reads_is_a_copy(
+    run: Run, folder: Path, file: str, mode: str, texts: list[str]
+) -> None:
+    before = shape(folder)
+
+    names = run(
+        f"with open({file!r}, {mode!r}) as file:\n    file.seek(0)\n    texts = [file.read()]\n"
+        "    file.write('new')\n    file.seek(0)\n    texts.append(file.read())\n"
+    )
+
+    assert names["texts"] == texts
+    assert shape(folder) == before
+
+
+def test_a_missing_file_cannot_be_read_and_written(run: Run) -> None:
+    with pytest.raises(FileNotFoundError, match="made"):
+        run('open("made", "r+")')
 
 
 def test_after_a_check_files_and_databases_are_as_before(run: Run, folder: Path) -> None:
