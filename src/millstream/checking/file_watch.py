@@ -13,7 +13,7 @@ from millstream.checking.targets import SKIPPED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-SUFFIXES = (".yml", ".yaml", ".sql", ".py", ".env")
+SUFFIXES = (".yml", ".yaml", ".sql", ".py", ".ipynb", ".avsc", ".env")
 # A project has views one folder down, and modules perhaps two. Deeper folders contain data and are not watched.
 DEEPEST = 3
 MOST_FILES = 2000
@@ -22,12 +22,12 @@ Stamps = dict[Path, tuple[int, int]]
 
 
 def read_stamps(folders: Iterable[Path], more: Iterable[Path] = ()) -> Stamps:
-    """Return the time and size of each file that a check may read: specs, SQL, Python and `.env` files.
+    """Return the time and size of each file that a check may read: specs, SQL, Python, notebooks, schemas and `.env`.
 
-    `more` are single files outside of the folders. Reads at most 2,000 files, three folders deep.
+    `more` are single files, which may be outside of the folders. Reads at most 2,000 files, three folders deep.
     """
     result: Stamps = {}
-    for file in (*_files(folders), *more):
+    for file in (*more, *_files(folders)):
         if len(result) >= MOST_FILES:
             break
         try:

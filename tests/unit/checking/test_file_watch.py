@@ -22,8 +22,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["pipeline.yml", "views/a.sql", "transforms.py", ".env"])
+@pytest.mark.parametrize(
+    "name", ["pipeline.yml", "views/a.sql", "transforms.py", "job.ipynb", "schemas/orders.avsc", ".env"]
+)
 def test_a_file_that_a_check_reads_is_seen_to_change(project: Path, name: str) -> None:
+    (project / name).parent.mkdir(exist_ok=True)
+    (project / name).write_text("1")
     before = read_stamps([project])
 
     (project / name).write_text("12")

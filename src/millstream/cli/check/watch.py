@@ -37,9 +37,10 @@ def watch(
     from millstream.checking.file_watch import read_stamps, unload_modules
 
     folders = [target.folder for target in targets]
+    files = [*(target.path for target in targets if target.path.is_file()), *more]
 
     def scan() -> Stamps:
-        return read_stamps(folders, more)
+        return read_stamps(folders, files)
 
     try:
         while True:
