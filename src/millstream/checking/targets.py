@@ -249,6 +249,11 @@ def _without_tables(text: str) -> str:
     return "\n".join(lines)
 
 
+def is_spec(path: Path) -> bool:
+    """Return whether a YAML file has the name or the keys of a spec, of Millstream or of a declarative project."""
+    return path.name in (SPEC, *PROJECTS) or _SPEC_KEYS.search(_read(path)) is not None or _is_project(path)
+
+
 def _is_project(path: Path) -> bool:
     """Return whether the keys of a file are those of a declarative project's spec."""
     if path.suffix not in (".yml", ".yaml", ".json"):

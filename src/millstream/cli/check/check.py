@@ -92,10 +92,10 @@ def is_script(path: Path) -> bool:
 
 def _is_target(path: Path) -> bool:
     """Return whether a word after a script is a further target, and not an argument of the script."""
-    from millstream.checking.targets import find_targets
+    from millstream.checking.targets import find_targets, is_spec
 
     if path.is_file():
-        return path.suffix in (".py", ".ipynb", ".yml", ".yaml")
+        return path.suffix in (".py", ".ipynb") or (path.suffix in (".yml", ".yaml") and is_spec(path))
     try:
         return path.is_dir() and bool(find_targets([path]))
     except InvalidInput:

@@ -68,3 +68,19 @@ def test_several_scripts_take_no_arguments_of_the_command_line(job: str) -> None
     arguments, parameters = parsed(job, "more.py", "--json")
 
     assert (arguments, parameters["as_json"]) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("host: db\nport: 1\n", ["settings.yml", "x"]),
+        ("name: shop\nsources: {}\n", []),
+        ("libraries:\n- glob: {include: flows.sql}\n", []),
+    ],
+)
+def test_a_file_of_yaml_after_a_script_is_its_argument_unless_it_is_a_spec(
+    job: str, text: str, arguments: list[str]
+) -> None:
+    Path("settings.yml").write_text(text)
+
+    assert parsed(job, "settings.yml", "x")[0] == arguments
