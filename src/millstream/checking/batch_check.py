@@ -212,12 +212,16 @@ class Checker:
 
     def _confine(self) -> None:
         """Leave the network and protect all files but the check's own, before the first thread starts."""
+        from millstream.spark import settings  # noqa: PLC0415 - as above
         from millstream.spark.cache_folder import create_folder  # noqa: PLC0415 - as above
+        from millstream.spark.conditional_writes.compiled_jar import ensure_s3_jars  # noqa: PLC0415 - as above
         from millstream.spark.jars.jar_cache import ensure_jars  # noqa: PLC0415 - as above
         from millstream.spark.java_discovery import find_java  # noqa: PLC0415 - as above
 
         # Jars are downloaded while there is a network, and a Java is found while its folder can be made.
         ensure_jars("spark")
+        if settings.uses_s3(self.conf):
+            ensure_s3_jars()
         find_java()
         folders = [create_folder(name) for name in ("checks", "archives", "logs")]
         os.environ["TMPDIR"] = tempfile.tempdir = str(folders[0])
