@@ -87,6 +87,12 @@ def clone_session(spark: SparkSession) -> Any:
     return java_session(spark).cloneSession()
 
 
+def find_temporary_view(spark: SparkSession, name: str) -> Any | None:
+    """Return a temporary view of the session as a `catalog.TemporaryViewRelation`; None if there is none."""
+    view = java_session(spark).sessionState().catalog().getRawTempView(name)
+    return view.get() if view.isDefined() else None
+
+
 def java_frame(frame: DataFrame) -> Any:
     """Return Spark's own DataFrame: `org.apache.spark.sql.classic.Dataset`."""
     return frame._jdf

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -16,7 +17,7 @@ from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.placeholders import Unknown, is_frame
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.interception.spark_formats import FILES, short_name
-from millstream.checking.scripts.sql_text import find_aliases, name_view, with_view, without_reader
+from millstream.checking.scripts.sql_text import TableViews, find_aliases, with_view, without_reader
 from millstream.connectors import spark_formats
 from millstream.spark import internals
 
@@ -66,6 +67,7 @@ class Statements:
         self.reading = reading
         self.texts: dict[str, call_sites.SqlText] = {}
         """The user's original SQL, by the SQL text that Spark received."""
+        self._views = TableViews()
 
     def install(self, patches: Patches) -> None:
         """Replace the methods of the session and the catalog."""
@@ -132,19 +134,29 @@ class Statements:
         return original(session, text, args) if unknown is None else unknown
 
     def prepare_query(
-        self, session: Any, text: str, plan: Any, run: Callable[[str], Any] | None = None
+        self,
+        session: Any,
+        text: str,
+        plan: Any,
+        run: Callable[[str], Any] | None = None,
+        creates: str = "",
     ) -> tuple[str, Unknown | None]:
         """Create temporary views for the tables that a parsed query reads, and return the text that uses them.
 
         A name with a dot is replaced by a view's name of the same width, so that Spark's positions stay correct.
         The second value is not None if the columns of a table that the query reads are not known. `run` returns the
-        frame of a text, to find out whether the query depends on those columns.
+        frame of a text, to find out whether the query depends on those columns. `creates` is the view that the
+        statement creates.
         """
         streams, original_text = False, text
         doubt: Doubt | None = None
         probes: dict[str, Unknown | None] = {}
-        cte_names = _cte_names(plan)
-        for name, streaming in find_relations(plan):
+        cte_names, relations = _cte_names(plan), find_relations(plan)
+        names = [name for name, _ in relations]
+        taken = {
+            name.lower() for name in (creates, *cte_names, *self.recording.unknown, *names) if "." not in name
+        }
+        for name, streaming in relations:
             streams = streams or streaming
             if name.lower() in DATABRICKS_READERS:
                 streams = streams or _DECLARES_STREAM.match(text) is not None
@@ -160,14 +172,16 @@ class Statements:
             frame = None if name.lower() in cte_names else self._frame(session, name, streaming=streaming)
             # A temporary view of a pipeline may be a stream.
             streams = streams or (frame is not None and is_frame(frame) and bool(frame.isStreaming))
-            view = name_view(name)
+            if frame is None:
+                continue
+            view = self._views.choose(name, taken, partial(internals.find_temporary_view, session))
+            taken.add(view.lower())
             if isinstance(frame, Unknown | Absent):
                 doubt, probes[view] = doubt or frame.doubt, frame if type(frame) is Unknown else None
-            elif frame is None:
-                continue
             else:
                 frame.createOrReplaceTempView(view)
-            text = with_view(text, name, view)
+                self._views.note(view, name, internals.find_temporary_view(session, view))
+            text = with_view(text, name, view, (*names, *cte_names))
         if original_text in self.texts:
             self.texts[text] = self.texts[original_text]
         if doubt is None:
@@ -215,6 +229,7 @@ class Statements:
             text,
             inner,
             (lambda sql: _view_of(original, session, sql, args, name)) if is_temporary else None,
+            name,
         )
         if unknown is not None and name:
             self.recording.unknown[name.lower()] = unknown
