@@ -18,10 +18,11 @@ import click
 
 from millstream.cli.init import copy_example
 from millstream.cli.progress import ProgressReporter
-from millstream.cli.project import open_project
+from millstream.cli.project import SPEC, open_project
 from millstream.cli.signals import Deadline
 from millstream.diagnostics.failure import InvalidInput, MillstreamError, NotReady
 from millstream.spec.duration import Duration
+from millstream.spec.secrets.interpolation import list_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,10 +57,10 @@ COUNTS = {"clicks": "click_count", "cart_events": "cart_count", "purchases": "pu
 def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
     """Run an example: a local Kafka broker and Postgres server, generated events of a shop, and a pipeline.
 
-    All files are in .millstream/demo; each demo first deletes this folder. Ctrl-C or closing the terminal
-    stops everything within ten seconds. After the first demo, one process may remain for about a minute: it
-    creates an archive of Java classes that makes later starts of Spark faster. Set MILLSTREAM_ARCHIVE=use to
-    prevent this.
+    All files are in .millstream/demo; each demo first deletes this folder. Variables such as KAFKA and
+    POSTGRES_URL have no effect. Ctrl-C or closing the terminal stops everything within ten seconds. After the
+    first demo, one process may remain for about a minute: it creates an archive of Java classes that makes
+    later starts of Spark faster. Set MILLSTREAM_ARCHIVE=use to prevent this.
     """
     from millstream.cli.run.run import start
     from millstream.devstack import stack
@@ -89,6 +90,7 @@ def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
         with suppress(MillstreamError):
             stack.down(folder)
         _renew(folder)
+        _unset_variables(folder)
         running.callback(stack.down, folder)
         stack.up(folder, lambda _: _needs(folder), steps.show, attached=True, grace=SERVERS_GRACE)
         steps.clear()
@@ -121,6 +123,15 @@ def _renew(folder: Path) -> None:
     if former_result is not None:
         passed.parent.mkdir(exist_ok=True)
         passed.write_bytes(former_result)
+
+
+def _unset_variables(folder: Path) -> None:
+    """Remove the variables of the example's spec from the environment of this process and of its children.
+
+    They have higher precedence than the local stack, so that the demo would use another broker, database or folder.
+    """
+    for reference in list_references((folder / SPEC).read_text(encoding="utf-8")):
+        os.environ.pop(reference.name, None)
 
 
 class TrafficProcess:
