@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from millstream.cli.messages import print_hint
 from millstream.cli.project import complete_query, open_project, project_options
-from millstream.diagnostics.failure import CheckpointError, InvalidInput
+from millstream.cli.run.sink_folders import find_folder, from_project, list_sink_folders
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.pipeline.model import Pipeline
@@ -56,7 +57,7 @@ def command(
     assert pipeline is not None
     names = _choose(pipeline, queries, all_queries=all_queries)
     require_none_spooled(pipeline, names, "would be lost")
-    folders = _sink_folders(pipeline, names) if sinks else []
+    folders = list_sink_folders(pipeline, names) if sinks else []
     for name in names:
         _refuse_object_store(pipeline.checkpoint_folder(name))
     with ExitStack() as locks:
@@ -71,7 +72,7 @@ def command(
         for folder in doomed:
             if folder.is_dir():
                 empty_checkpoint(folder) if isinstance(folder, RemotePath) else shutil.rmtree(folder)
-                click.echo(f"deleted {_from_here(pipeline, folder)}")
+                click.echo(f"deleted {from_project(pipeline, folder)}")
     print_hint("next: millstream check, then millstream run")
 
 
@@ -84,7 +85,7 @@ def describe_reset(pipeline: Pipeline, name: str, *, emptied: Sequence[Path] = (
     folder = pipeline.checkpoint_folder(name)
     committed = Checkpoint(folder).committed() if folder.is_dir() else None
     past = "no batch is committed" if committed is None else f"batch {committed} is the last one committed"
-    yield f"{name}: checkpoint {_from_here(pipeline, folder)}, {past}"
+    yield f"{name}: checkpoint {from_project(pipeline, folder)}, {past}"
     # The last sentence is about a checkpoint that exists.
     for sentence in describe_new_checkpoint(PipelineGraph.of(pipeline), name)[:-1]:
         yield f"  source {sentence}"
@@ -92,7 +93,7 @@ def describe_reset(pipeline: Pipeline, name: str, *, emptied: Sequence[Path] = (
         sink, mode = entry.sink, pipeline.queries[name].output_mode
         label = f"  sink {sink.describe().replace(f'{pipeline.folder}/', '')}"
         clear = sink.clear_command().replace(f"{pipeline.folder}/", "")
-        if any(str(folder) in sink.writes_to() for folder in emptied):
+        if find_folder(sink) in emptied:
             yield f"{label}: its folder is deleted too"
         elif sink.is_rerun_idempotent(mode):
             yield (
@@ -131,34 +132,3 @@ def _refuse_object_store(folder: CheckpointPath) -> None:
             f"end every run of the query and delete the folder: aws s3 rm --recursive {place}; or give the query "
             "another checkpoint",
         )
-
-
-def _sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
-    """Return the folders that these queries alone write and no source reads.
-
-    Raises `CheckpointError` for any other.
-    """
-    folders = []
-    for name in names:
-        for place in sorted(place for entry in pipeline.queries[name].to for place in entry.sink.writes_to()):
-            if not Path(place).is_absolute():
-                continue
-            for other in pipeline.writers_of(frozenset({place})):
-                if other not in names:
-                    raise CheckpointError(
-                        f"--sinks cannot delete {_from_here(pipeline, Path(place))}: query '{other}' also writes it",
-                        f"reset both: millstream reset {name} {other} --sinks; or leave --sinks out",
-                    )
-            for source, entry in pipeline.sources.items():
-                if place in entry.source.reads_from():
-                    raise CheckpointError(
-                        f"--sinks cannot delete {_from_here(pipeline, Path(place))}: source '{source}' reads it",
-                        "leave --sinks out; if you empty the folder yourself, also reset the queries that read it",
-                    )
-            folders.append(Path(place))
-    return folders
-
-
-def _from_here(pipeline: Pipeline, path: CheckpointPath) -> str:
-    """Return the path from the project's folder, if it is inside."""
-    return str(path).removeprefix(f"{pipeline.folder}/")

@@ -110,6 +110,74 @@ def test_a_folder_that_another_query_writes_or_reads_stays(
     assert Path("lake/copy/part.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("sink", "line", "reason"),
+    [
+        ("delta: lake", "", "query 'copy' also writes lake/copy"),
+        ("delta: lake/copy/late", "", "query 'copy' also writes lake/copy"),
+        ("delta: linked", "", "query 'copy' also writes lake/copy"),
+        ("delta: lake/late", "  late: {parquet: lake/late/day=1, schema: {id: string}}", "source 'late' reads lake/late/day=1"),
+        ("delta: lake/late", "  late: {parquet: lake/late/day=*, schema: {id: string}}", "source 'late' reads lake/late/day=*"),
+        ("delta: lake/late", "  late: {parquet: 'lake/{late,soon}', schema: {id: string}}", "source 'late' reads lake/{late,soon}"),
+        ("delta: lake/late", "  late: {delta: lake}", "source 'late' reads lake"),
+        ("delta: .millstream", "", "the checkpoint of query 'copy' is .millstream/checkpoints/copy"),
+        (
+            "delta: out/read",
+            "  late: {json: {path: new, clean_source: archive, archive_to: out/read/done}, schema: {id: string}}",
+            "source 'late' archives its files to out/read/done",
+        ),
+        (
+            "delta: out}, {duckdb: {path: out/shop.duckdb, table: latest}",
+            "",
+            "duckdb, another sink of query 'latest', writes out/shop.duckdb",
+        ),
+    ],
+)
+def test_a_folder_that_overlaps_with_a_path_in_use_stays(
+    project: Path, capsys: pytest.CaptureFixture[str], sink: str, line: str, reason: str
+) -> None:
+    changed = SPEC.replace("output_mode: update\n", "").replace("delta: {path: lake/latest, merge_on: [id]}", sink)
+    (project / "pipeline.yml").write_text(changed.replace("views:", f"{line}\nviews:"))
+    (project / "linked").symlink_to("lake/copy")
+
+    code = run_command(["reset", "latest", "--sinks", "--yes"])
+
+    assert (code, reason in (text := capsys.readouterr().err)) == (3, True), text
+    assert Path("lake/copy/part.parquet").exists()
+    assert (CHECKPOINTS / "latest" / "offsets" / "7").exists()
+
+
+def test_a_folder_that_contains_the_spec_stays(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pipeline.yml").write_text(SPEC.replace("delta: lake/copy", f"delta: {project}"))
+
+    assert run_command(["reset", "--all", "--sinks", "--yes"]) == 3
+
+    assert "the spec is in this folder" in capsys.readouterr().err
+    assert Path("pipeline.yml").exists()
+
+
+def test_two_queries_with_nested_folders_are_reset_together(project: Path) -> None:
+    (project / "pipeline.yml").write_text(SPEC.replace("delta: lake/copy", "delta: lake/latest/copy"))
+    Path("lake/latest/copy").mkdir()
+
+    assert run_command(["reset", "latest", "copy", "--sinks", "--yes"]) == 0
+
+    assert not Path("lake/latest").exists()
+
+
+def test_the_file_of_a_database_is_no_folder_that_is_deleted(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink = "duckdb: {path: lake/shop.duckdb, table: copy}"
+    (project / "pipeline.yml").write_text(SPEC.replace("delta: lake/copy", sink))
+
+    assert run_command(["reset", "copy", "--sinks", "--yes"]) == 0
+
+    line = next(line for line in capsys.readouterr().err.splitlines() if "sink duckdb" in line)
+    assert "deleted too" not in line
+    assert 'empty it first: duckdb lake/shop.duckdb "DELETE FROM copy"' in line
+
+
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("words", [[], ["latest", "--all"], ["lates"]])
 def test_a_reset_needs_names_that_exist_or_all(words: list[str]) -> None:

@@ -1,0 +1,108 @@
+"""Find the folders that `reset --sinks` deletes, and refuse those that something else in the spec uses."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from millstream.diagnostics.failure import CheckpointError
+from millstream.spec.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from millstream.checkpoint.remote.path import CheckpointPath
+    from millstream.connectors.api.sink import Sink
+    from millstream.pipeline.model import Pipeline
+
+
+_BY_HAND = "leave --sinks out, and delete the files of the sink yourself"
+
+
+class _Use(NamedTuple):
+    """A local path that is in use: who uses it how, as in `query 'late' also writes`, and what the user can do."""
+
+    path: Path
+    who: str
+    fix: str
+
+
+def list_sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
+    """Return the local folders to which these queries write.
+
+    Raises `CheckpointError` if one of them contains a path that another part of the spec uses, or is inside of one.
+    """
+    uses = list(_list_uses(pipeline, names))
+    folders: list[Path] = []
+    for name in names:
+        for entry in pipeline.queries[name].to:
+            folder = find_folder(entry.sink)
+            if folder is None or folder in folders:
+                continue
+            if pipeline.folder.resolve().is_relative_to(folder.resolve()):
+                raise CheckpointError(
+                    f"--sinks cannot delete {folder}: the spec is in this folder",
+                    _BY_HAND,
+                )
+            for use in uses:
+                if _overlap(folder, use.path):
+                    here = from_project(pipeline, folder)
+                    where = "it" if use.path == folder else from_project(pipeline, use.path)
+                    raise CheckpointError(f"--sinks cannot delete {here}: {use.who} {where}", use.fix)
+            folders.append(folder)
+    return folders
+
+
+def find_folder(sink: Sink) -> Path | None:
+    """Return the folder that a sink has for itself on this machine, or None for any other sink."""
+    path = getattr(sink, "path", None)
+    # A sink that writes to one table of a file has the name of the table too.
+    is_own = isinstance(path, str) and str(path) in sink.writes_to() and Path(path).is_absolute()
+    return Path(str(path)) if is_own else None
+
+
+def from_project(pipeline: Pipeline, path: CheckpointPath) -> str:
+    """Return the path from the project's folder, if it is inside."""
+    return str(path).removeprefix(f"{pipeline.folder}/")
+
+
+def _list_uses(pipeline: Pipeline, names: Sequence[str]) -> Iterator[_Use]:
+    """Yield the local paths of a pipeline, except the checkpoints and the folders of sinks of these queries."""
+    for name, query in pipeline.queries.items():
+        reset_all = f"reset both: millstream reset {' '.join((*names, name))} --sinks; or leave --sinks out"
+        for entry in query.to:
+            places = (getattr(entry.sink, "path", None), *entry.sink.writes_to())
+            if name not in names:
+                yield from (_Use(path, f"query '{name}' also writes", reset_all) for path in _local(*places))
+            elif find_folder(entry.sink) is None:
+                label = f"{entry.sink.kind}, another sink of query '{name}', writes"
+                yield from (_Use(path, label, _BY_HAND) for path in _local(*places))
+        if name not in names:
+            for path in _local(pipeline.checkpoint(name)):
+                yield _Use(path, f"the checkpoint of query '{name}' is", reset_all)
+    for name, source_entry in pipeline.sources.items():
+        source = source_entry.source
+        fix = "leave --sinks out; if you empty the folder yourself, also reset the queries that read it"
+        for path in _local(getattr(source, "path", None), *source.reads_from()):
+            yield _Use(path, f"source '{name}' reads", fix)
+        for path in _local(getattr(source, "archive_to", None)):
+            yield _Use(path, f"source '{name}' archives its files to", _BY_HAND)
+    for path in _local(getattr(pipeline.letters, "path", None)):
+        if path.exists():
+            yield _Use(path, "the store of dead letters is", _BY_HAND)
+
+
+def _local(*places: object) -> Iterator[Path]:
+    """Yield the paths of those places that are on this machine."""
+    for place in places:
+        path = place.local if isinstance(place, Location) else place
+        if isinstance(path, Path | str) and Path(path).is_absolute():
+            yield Path(path)
+
+
+def _overlap(folder: Path, path: Path) -> bool:
+    """Return whether a folder contains a path or is inside of it. Of a pattern, the part above a wildcard counts."""
+    fixed = Path(*takewhile(lambda part: not set(part) & set("*?[{"), path.parts)).resolve()
+    real = folder.resolve()
+    return real.is_relative_to(fixed) or fixed.is_relative_to(real)
