@@ -71,8 +71,9 @@ def command(
         doomed: list[CheckpointPath] = [*map(pipeline.checkpoint_folder, existing), *folders]
         for folder in doomed:
             if folder.is_dir():
-                empty_checkpoint(folder) if isinstance(folder, RemotePath) else shutil.rmtree(folder)
-                click.echo(f"deleted {from_project(pipeline, folder)}")
+                is_link = not isinstance(folder, RemotePath) and folder.is_symlink()
+                empty_checkpoint(folder) if isinstance(folder, RemotePath) else _delete(folder)
+                click.echo(f"deleted {'everything in ' * is_link}{from_project(pipeline, folder)}")
     print_hint("next: millstream check, then millstream run")
 
 
@@ -132,3 +133,15 @@ def _refuse_object_store(folder: CheckpointPath) -> None:
             f"end every run of the query and delete the folder: aws s3 rm --recursive {place}; or give the query "
             "another checkpoint",
         )
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder. Of a symbolic link, delete the content of its folder, so that the next run uses it too."""
+    if not folder.is_symlink():
+        shutil.rmtree(folder)
+        return
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -116,9 +116,21 @@ def test_a_folder_that_another_query_writes_or_reads_stays(
         ("delta: lake", "", "query 'copy' also writes lake/copy"),
         ("delta: lake/copy/late", "", "query 'copy' also writes lake/copy"),
         ("delta: linked", "", "query 'copy' also writes lake/copy"),
-        ("delta: lake/late", "  late: {parquet: lake/late/day=1, schema: {id: string}}", "source 'late' reads lake/late/day=1"),
-        ("delta: lake/late", "  late: {parquet: lake/late/day=*, schema: {id: string}}", "source 'late' reads lake/late/day=*"),
-        ("delta: lake/late", "  late: {parquet: 'lake/{late,soon}', schema: {id: string}}", "source 'late' reads lake/{late,soon}"),
+        (
+            "delta: lake/late",
+            "  late: {parquet: lake/late/day=1, schema: {id: string}}",
+            "source 'late' reads lake/late/day=1",
+        ),
+        (
+            "delta: lake/late",
+            "  late: {parquet: lake/late/day=*, schema: {id: string}}",
+            "source 'late' reads lake/late/day=*",
+        ),
+        (
+            "delta: lake/late",
+            "  late: {parquet: 'lake/{late,soon}', schema: {id: string}}",
+            "source 'late' reads lake/{late,soon}",
+        ),
         ("delta: lake/late", "  late: {delta: lake}", "source 'late' reads lake"),
         ("delta: .millstream", "", "the checkpoint of query 'copy' is .millstream/checkpoints/copy"),
         (
@@ -136,7 +148,9 @@ def test_a_folder_that_another_query_writes_or_reads_stays(
 def test_a_folder_that_overlaps_with_a_path_in_use_stays(
     project: Path, capsys: pytest.CaptureFixture[str], sink: str, line: str, reason: str
 ) -> None:
-    changed = SPEC.replace("output_mode: update\n", "").replace("delta: {path: lake/latest, merge_on: [id]}", sink)
+    changed = SPEC.replace("output_mode: update\n", "").replace(
+        "delta: {path: lake/latest, merge_on: [id]}", sink
+    )
     (project / "pipeline.yml").write_text(changed.replace("views:", f"{line}\nviews:"))
     (project / "linked").symlink_to("lake/copy")
 
@@ -176,6 +190,21 @@ def test_the_file_of_a_database_is_no_folder_that_is_deleted(
     line = next(line for line in capsys.readouterr().err.splitlines() if "sink duckdb" in line)
     assert "deleted too" not in line
     assert 'empty it first: duckdb lake/shop.duckdb "DELETE FROM copy"' in line
+
+
+def test_behind_a_link_the_files_are_deleted_and_the_link_stays(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [CHECKPOINTS / "latest", Path("lake/latest")]
+    for number, folder in enumerate(folders):
+        folder.rename(project / f"disk{number}")
+        folder.symlink_to(project / f"disk{number}")
+
+    assert run_command(["reset", "latest", "--sinks", "--yes"]) == 0
+
+    assert [list(folder.iterdir()) for folder in folders] == [[], []]
+    assert all(folder.is_symlink() for folder in folders)
+    assert capsys.readouterr().out.splitlines() == [f"deleted everything in {folder}" for folder in folders]
 
 
 @pytest.mark.usefixtures("project")
