@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 def watch_tests(paths: Sequence[Path], words: str | None, env_file: Path | None, *, stop: bool) -> int:
     """Run tests, print results, and wait for the next change, until Ctrl-C. Always returns 0."""
     from millstream.checking.file_watch import read_stamps, unload_modules
+    from millstream.testing.files.discovery import find_project_folder
     from millstream.testing.runner.runner import Runner
 
     screen = TestOutput()
-    folders: list[Path] = []
+    folders = [path if path.is_dir() else path.parent for path in paths] or [find_project_folder()]
 
     def scan() -> Stamps:
         return read_stamps(folders, [env_file] if env_file else [])
@@ -33,9 +34,9 @@ def watch_tests(paths: Sequence[Path], words: str | None, env_file: Path | None,
         try:
             while True:
                 # A file that is saved during a round starts another round.
-                before = scan() if folders else None
+                before = scan()
                 watched = _round(runner, screen, paths, words, env_file, stop=stop)
-                if before is None or watched != folders:
+                if watched and watched != folders:
                     folders[:] = watched
                     before = scan()
                 wait_for_change(scan, before)
@@ -54,13 +55,13 @@ def _round(
     *,
     stop: bool,
 ) -> list[Path]:
-    """Run all tests once, and return the folders of the tests and of their pipelines."""
+    """Run all tests once, and return the folders of the tests and of their pipelines; none if no test was loaded."""
     from millstream.diagnostics.failure import MillstreamError
 
     start = time.monotonic()
     clear_screen()
     screen.file = ""
-    folders: list[Path] = [path if path.is_dir() else path.parent for path in paths]
+    folders: list[Path] = []
     try:
         suites, cases = load_tests(paths, words, env_file)
         folders = [suite.file.parent for suite in suites] + [

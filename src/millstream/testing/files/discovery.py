@@ -49,7 +49,7 @@ def find_test_files(paths: Sequence[Path]) -> list[Path]:
     exist or a folder has no test file.
     """
     files: list[Path] = []
-    for path in paths or [_project()]:
+    for path in paths or [find_project_folder()]:
         if path.is_file():
             files.append(path)
         elif path.is_dir():
@@ -65,7 +65,7 @@ def find_test_files(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(files))
 
 
-def _project() -> Path:
+def find_project_folder() -> Path:
     """Return the folder of the nearest pipeline, or the working folder, as a relative path."""
     spec = find_nearest_spec(Path.cwd())
     return Path(os.path.relpath(spec.parent)) if spec else Path()

@@ -33,7 +33,7 @@ class Desk:
         self.seen.append(look() != seen)
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, folder: Path, desk: Desk) -> list[str]:
+def watched(monkeypatch: pytest.MonkeyPatch, folder: Path, desk: Desk, words: str | None = None) -> list[str]:
     """The names of the tests that are played while files of the folder are saved."""
     outcome: list[str] = []
 
@@ -45,7 +45,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, folder: Path, desk: Desk) -> list[s
     monkeypatch.setattr(Runner, "spark", lambda *_: None)
     monkeypatch.setattr(Runner, "play", play)
     monkeypatch.setattr(watch, "wait_for_change", desk.waits)
-    assert watch.watch_tests((), None, None, stop=False) == 0
+    assert watch.watch_tests((), words, None, stop=False) == 0
     return outcome
 
 
@@ -82,3 +82,27 @@ def test_a_file_that_is_wrong_for_a_moment_does_not_end_it(
 
     assert outcome == ["a tick comes", "a tick comes"]
     assert "write 'feed'" in capsys.readouterr().err
+
+
+def test_the_first_test_of_a_project_is_seen(
+    monkeypatch: pytest.MonkeyPatch, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = project / "tests" / "ticks.yml"
+    file.unlink()
+    desk = Desk((file, TESTS))
+
+    outcome = watched(monkeypatch, project, desk)
+
+    assert outcome == ["a tick comes"]
+    assert desk.seen == [True]
+    assert "there is no test file" in capsys.readouterr().err
+
+
+def test_a_renamed_test_is_seen_again(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
+    file = project / "tests" / "ticks.yml"
+    desk = Desk((file, TESTS.replace("comes", "goes")), (file, TESTS))
+
+    outcome = watched(monkeypatch, project, desk, words="comes")
+
+    assert outcome == ["a tick comes", "a tick comes"]
+    assert desk.seen == [True, True]
