@@ -76,6 +76,7 @@ def test_a_failure_does_not_control_the_terminal(
     [
         (errno.EACCES, "Permission denied", "grant this user the permission"),
         (errno.ENOSPC, "No space left on device", "free space on its disk"),
+        (errno.ENOTDIR, "Not a directory", "name another path; this one has a file in the place of a folder"),
         (errno.EROFS, "Read-only file system", "name a folder on a file system that can be written"),
     ],
 )

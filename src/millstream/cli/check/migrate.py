@@ -129,6 +129,8 @@ def command(
             "put the options of migrate before the script, and the script's own arguments after it",
         )
     folder = output or _default_folder(target)
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder} is a file", "choose another folder with -o")
     is_written = prove and (folder / "pipeline.yml").is_file()
     if not is_written and folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"the folder {folder} is not empty", "choose another one with -o")

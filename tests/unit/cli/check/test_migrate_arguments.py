@@ -84,3 +84,11 @@ def test_an_address_is_no_folder_for_a_project(tmp_path: Path) -> None:
         command.main(["-o", "s3a://lake/x", "job.py"], standalone_mode=False)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "spark-pipeline.yml"]
+
+
+@pytest.mark.parametrize("words", [["job.py"], ["-o", "job", "job.py"]])
+def test_a_file_is_no_folder_for_a_project(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "job").write_text("")
+
+    with pytest.raises(InvalidInput, match="job is a file"):
+        command.main(words, standalone_mode=False)
