@@ -19,7 +19,7 @@ from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import find_spec, project_options
 from millstream.cli.prove.driver import WHAT, ProveProject, run_driver
 from millstream.cli.variables import spec_environment
-from millstream.diagnostics.failure import CheckpointError, NotReady
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,21 +110,40 @@ def command(
 
 def _prove(project: ProveProject, arguments: ProveArguments) -> int:
     """Create the copy, run the proof, print the report, and clean up."""
+    if arguments.report is not None:
+        _create_parent(arguments.report)
     seed = random.SystemRandom().randrange(1, 1_000_000) if arguments.seed is None else arguments.seed
     folder = project.spec.parent / ".millstream" / "proof" / str(seed)
     with ExitStack() as stack:
         _alone(folder, stack)
         report = _proven(project, arguments, seed, folder, stack)
     _show(report)
-    if arguments.report is not None:
-        arguments.report.write_text(json.dumps(report.to_json(), indent=2) + "\n")
     if not report.is_equal:
         click.echo(
             f"the files of the proof are in {folder}; next: millstream prove --seed {seed} --keep", err=True
         )
     else:
         shutil.rmtree(folder, ignore_errors=True)
+    if arguments.report is not None:
+        try:
+            arguments.report.write_text(json.dumps(report.to_json(), indent=2) + "\n")
+        except OSError as error:
+            raise _unwritable(arguments.report, error) from error
     return 0 if report.is_equal else 1
+
+
+def _create_parent(report: Path) -> None:
+    """Create the folder of the report before the proof, which takes long. Raises `InvalidInput`."""
+    if report.is_dir():
+        raise InvalidInput(f"--json: {report} is a folder", "name a file")
+    try:
+        report.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(report, error) from error
+
+
+def _unwritable(report: Path, error: OSError) -> InvalidInput:
+    return InvalidInput(f"{report} cannot be written: {error.strerror}", "choose another file with --json")
 
 
 def _alone(folder: Path, stack: ExitStack) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,3 +31,35 @@ def test_a_proof_without_a_finding_ends_with_0_and_leaves_nothing(
 
     assert done.returncode == code, done.both
     assert (tmp_path / ".millstream" / "proof" / "7").exists() is bool(code)
+
+
+def test_the_report_is_written_into_a_folder_that_did_not_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = Verdict("orders", "delta:orders", "append", "exactly-once", rows=5, doubled=0)
+    monkeypatch.setattr(prove, "_proven", lambda *_: ProofReport("shop", 7, ProofCounts(), [verdict]))
+    (tmp_path / "pipeline.yml").write_text("name: shop\n")
+
+    done = call(tmp_path, "prove", "--seed", "7", "--json", "reports/proof.json", env={})
+
+    assert done.returncode == 0, done.both
+    assert json.loads((tmp_path / "reports/proof.json").read_text())["seed"] == 7
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        (".", "--json: . is a folder"),
+        ("pipeline.yml/proof.json", "pipeline.yml/proof.json cannot be written: "),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_before_the_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, reason: str
+) -> None:
+    monkeypatch.setattr(prove, "_proven", lambda *_: pytest.fail("the proof has begun"))
+    (tmp_path / "pipeline.yml").write_text("name: shop\n")
+
+    done = call(tmp_path, "prove", "--json", file, env={})
+
+    assert done.returncode == 2, done.both
+    assert reason in done.stderr
