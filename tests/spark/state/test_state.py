@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from commands import Done, call, shared_spark
 from millstream.checkpoint import metadata
 from millstream.dashboard.http import data_preview
 from millstream.dashboard.http.data_preview import DataPreviews
@@ -125,3 +126,43 @@ def test_a_difference_names_the_changed_keys(spark: SparkSession, folder: Path) 
 
 def test_a_query_without_state_has_no_stores(spark: SparkSession, tmp_path: Path) -> None:
     assert list_stores(spark, tmp_path, None) == []
+
+
+EXPORTED = """name: shop
+sources: {orders: {json: in, schema: {id: string, amount: int, at: timestamp}}}
+queries: {sums: {from: orders, to: [{console: {}}]}}
+"""
+
+
+def exported(spark: SparkSession, project: Project, target: str) -> Done:
+    """What `state export` of the query does."""
+    (project.folder / "pipeline.yml").write_text(EXPORTED)
+    with shared_spark(spark):
+        return call(project.folder, "state", "export", "sums", target, env={})
+
+
+def test_the_state_is_exported_to_a_folder_for_each_operator(spark: SparkSession, summed: Project) -> None:
+    done = exported(spark, summed, "out/state")
+
+    assert (done.returncode, done.stdout) == (0, "aggregation: out/state/0\n"), done.both
+    assert spark.read.parquet(str(summed.folder / "out/state/0")).count() == 3
+
+
+def test_a_file_is_no_folder_for_the_state(spark: SparkSession, summed: Project) -> None:
+    (summed.folder / "notes.txt").write_text("")
+
+    done = exported(spark, summed, "notes.txt")
+
+    assert done.returncode == 2, done.both
+    assert "notes.txt is no folder: File exists" in done.stderr
+
+
+def test_an_export_that_spark_cannot_write_is_no_defect(spark: SparkSession, summed: Project) -> None:
+    (summed.folder / "out").mkdir()
+    # No process can create a folder there.
+    (summed.folder / "out/0").symlink_to("/proc/none")
+
+    done = exported(spark, summed, "out")
+
+    assert done.returncode == 4, done.both
+    assert "the state cannot be exported to out/0: java.io." in done.stderr

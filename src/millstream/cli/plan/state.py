@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import click
 from millstream.cli.cluster import settings_without_cluster
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project, project_options
-from millstream.diagnostics.failure import InvalidInput
+from millstream.diagnostics.failure import InvalidInput, NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,16 +171,38 @@ def export(
     env_file: Path | None,
 ) -> None:
     """Write the state to Parquet files: one folder in TARGET for each operator, join side and state variable."""
-    from millstream.checkpoint.remote.path import to_spark_path
     from millstream.state.read_state import read_store
 
     with _stores(query, operator, file, overrides, env_file) as (spark, folder, stores):
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"{target} is no folder: {error.strerror}", "name another folder") from error
         for store in stores:
             place = target / "-".join(filter(None, [str(store.operator), store.part]))
             if place.exists():
                 raise InvalidInput(f"{place} exists", "name a folder that does not exist")
-            read_store(spark, folder, store, batch).write.parquet(to_spark_path(place))
+            _write(read_store(spark, folder, store, batch), place)
             click.echo(f"{store.label}: {place}")
+
+
+def _write(frame: DataFrame, place: Path) -> None:
+    """Write Parquet files into a new folder, and delete it if that fails. Raises `NotReady` for an error of Java."""
+    from py4j.protocol import Py4JJavaError
+
+    from millstream.checkpoint.remote.path import to_spark_path
+
+    try:
+        frame.write.parquet(to_spark_path(place))
+    except Py4JJavaError as error:
+        shutil.rmtree(place, ignore_errors=True)
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        raise NotReady(
+            f"the state cannot be exported to {place}: {str(cause.toString()).splitlines()[0]}",
+            "free space on its disk, or name a folder that this user may write to",
+        ) from error
 
 
 @contextmanager
