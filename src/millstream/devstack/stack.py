@@ -82,6 +82,9 @@ def up(
         previous_state = _running_state(home)
         # External servers need no guardian: they alone are the stack until `down`.
         fresh = previous_state is None and not home.is_up()
+        if fresh:
+            # Those of a stack whose guardian was killed do not run.
+            (home / "parts.json").unlink(missing_ok=True)
         try:
             _record_outside(home, outside or {}, fresh=fresh)
             if cluster is not None:

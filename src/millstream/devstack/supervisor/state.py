@@ -37,8 +37,8 @@ S3_BUCKET = "millstream-local"
 class Endpoints:
     """Addresses of a stack: `kafka` as HOST:PORT, `postgres` as a URL with password, and the project's folder.
 
-    `spark` is the URL of the cluster's master, `hdfs` that of the file system, and `s3` that of the bucket. Each is
-    an empty text for a stack without it.
+    `spark` is the URL of the cluster's master, `hdfs` that of the file system, and `s3` that of the bucket. Each
+    address is an empty text for a stack without such a server.
     """
 
     kafka: str
@@ -50,15 +50,21 @@ class Endpoints:
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that a spec reads."""
-        optional = {"SPARK_MASTER": self.spark, "HDFS": self.hdfs, "S3": self.s3}
-        chosen = {name: value for name, value in optional.items() if value}
-        return {"KAFKA": self.kafka, "POSTGRES_URL": self.postgres, **chosen}
+        addresses = {
+            "KAFKA": self.kafka,
+            "POSTGRES_URL": self.postgres,
+            "SPARK_MASTER": self.spark,
+            "HDFS": self.hdfs,
+            "S3": self.s3,
+        }
+        return {name: address for name, address in addresses.items() if address}
 
     def to_json(self) -> dict[str, str]:
         """Return the addresses by server, and the folder."""
-        addresses = {"spark": self.spark, "hdfs": self.hdfs, "s3": self.s3}
-        optional = {name: url for name, url in addresses.items() if url}
-        return {"kafka": self.kafka, "postgres": self.postgres, "folder": str(self.folder), **optional}
+        servers = {"kafka": self.kafka, "postgres": self.postgres}
+        others = {"spark": self.spark, "hdfs": self.hdfs, "s3": self.s3}
+        known = {name: address for name, address in {**servers, **others}.items() if address}
+        return {**known, "folder": str(self.folder)}
 
 
 @dataclass(frozen=True)
@@ -188,10 +194,15 @@ class Home:
         """Return the addresses of the servers, which are fixed even before they start."""
         addresses = self.addresses()
         outside = addresses.get("outside", {})
-        own_url = f"postgresql://{USER}:{self.password()}@{LOCAL}:{addresses.get('postgres', 0)}/{USER}"
+        own_broker = f"{LOCAL}:{addresses['kafka']}" if "kafka" in addresses else ""
+        own_url = (
+            f"postgresql://{USER}:{self.password()}@{LOCAL}:{addresses['postgres']}/{USER}"
+            if "postgres" in addresses
+            else ""
+        )
         own_servers = self.parts()
         return Endpoints(
-            outside.get("kafka") or f"{LOCAL}:{addresses.get('kafka', 0)}",
+            outside.get("kafka") or own_broker,
             outside.get("postgres") or own_url,
             self.project,
             f"spark://{LOCAL}:{addresses.get(SPARK_MASTER, 0)}" if SPARK_MASTER in own_servers else "",
@@ -202,7 +213,9 @@ class Home:
     def is_up(self) -> bool:
         """Return whether a stack runs, either with its own servers or with external servers only."""
         state = self.state()
-        return (state is not None and state.is_alive) or len(self.addresses().get("outside", {})) == 2
+        return (state is not None and state.is_alive) or bool(
+            self.addresses().get("outside") and not self.parts()
+        )
 
     def _read_json(self, name: str) -> dict[str, Any]:
         try:

@@ -11,6 +11,7 @@ import pytest
 
 from millstream.devstack import ports, stack
 from millstream.devstack.supervisor.process import Identity, wait_for_exit
+from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.state import Home, ServerStatus, StackState
 from millstream.diagnostics.failure import InvalidInput, NotReady
 
@@ -98,6 +99,33 @@ def test_a_stack_of_others_servers_alone_stays_what_it_is_until_down(
         stack.up(tmp_path, outside={**outside, "kafka": "other:9092"})
     assert stack.down(tmp_path)
     assert stack.environment(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("server", "address", "name"),
+    [("kafka", "broker:9092", "KAFKA"), ("postgres", "postgresql://me:hidden@db:5432/x", "POSTGRES_URL")],
+)
+def test_a_stack_of_one_server_of_others_runs_and_names_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, address: str, name: str
+) -> None:
+    monkeypatch.setattr(stack.ready, "wait_for_servers", lambda *_: None)
+
+    endpoints = stack.up(tmp_path, servers=(server,), outside={server: address})
+
+    assert endpoints.environment() == stack.environment(tmp_path) == {name: address}
+    assert endpoints.to_json() == {server: address, "folder": str(tmp_path)}
+    assert [status.state for status in stack.status(tmp_path)] == ["outside"]
+    assert stack.down(tmp_path)
+    assert stack.environment(tmp_path) == {}
+
+
+def test_of_a_stack_whose_guardian_was_killed_the_servers_of_others_do_not_run_either(home: Home) -> None:
+    home.write("addresses.json", {"postgres": 19002, "outside": {"kafka": "broker:9092"}})
+    home.write("state.json", StackState(Identity(os.getpid(), "an earlier start")).to_json())
+    database = ServerSpec("postgres", ("postgres",), "postgres.log")
+    home.write("parts.json", {"postgres": database.to_json()})
+
+    assert stack.environment(home.project) == {}
 
 
 def test_a_server_that_does_not_exist_is_named(tmp_path: Path) -> None:
