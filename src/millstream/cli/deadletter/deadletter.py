@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.cluster import settings_without_cluster
+from millstream.cli.deadletter.resending import send_portions
 from millstream.cli.deadletter.selection import find_dead_letter, parse_time
 from millstream.cli.deadletter.text import (
     DEAD_LETTER_COLUMNS,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from millstream.connectors.api.dead_letters import DeadLetter, DeadLetterStore
+    from millstream.connectors.api.dead_letters import DeadLetterStore
     from millstream.connectors.api.writer import WriteResult
     from millstream.engine.delivery.batch_spool import SpooledBatch
     from millstream.pipeline.model import Pipeline
@@ -301,32 +302,17 @@ def resend(
         raise InvalidInput("--delete needs --source", "pass --source instead of single records")
     pipeline = _pipeline(file, overrides, env_file)
     written: defaultdict[str, set[datetime]] = defaultdict(set)
-    chosen = (
-        (find_dead_letter(pipeline.letters, item) for item in which)
-        if which
-        else read_once(pipeline.letters, source or "", datetime.now(UTC), written)
-    )
     sent_counts: Counter[str] = Counter()
-    while portion := list(islice(chosen, PORTION)):
-        _resend(pipeline, portion, topic)
-        sent_counts.update(item.source for item in portion)
-    for name, count in sent_counts.items():
-        click.echo(f"{name}: {count} records sent to topic '{topic}'", err=True)
+    if which:
+        # Records that are named are checked together, so that none is sent if one of them cannot be.
+        chosen = [find_dead_letter(pipeline.letters, item) for item in which]
+        send_portions(pipeline, [chosen], topic, sent_counts)
+    else:
+        letters = read_once(pipeline.letters, source or "", datetime.now(UTC), written)
+        portions = iter(lambda: list(islice(letters, PORTION)), [])
+        send_portions(pipeline, portions, topic, sent_counts)
     if delete and source and sent_counts:
         _tell_remaining(pipeline, pipeline.letters.delete_sent(source, written))
-
-
-def _resend(pipeline: Pipeline, letters: Sequence[DeadLetter], topic: str) -> None:
-    """Send records, grouped by source. Raises `InvalidInput` if they did not come from a topic."""
-    for name in dict.fromkeys(letter.source for letter in letters):
-        records = [letter for letter in letters if letter.source == name]
-        entry = pipeline.sources.get(name)
-        has_topic = entry is not None and all(letter.topic is not None for letter in records)
-        if entry is None or not has_topic or not entry.source.resend(topic, records):
-            raise InvalidInput(
-                f"the records of '{name}' did not come from a topic, so they cannot be sent to a topic",
-                "correct the records in their source; 'millstream deadletter show' prints them in full",
-            )
 
 
 @command.command("purge", short_help="Delete dead letters permanently.")

@@ -14,6 +14,7 @@ from millstream.cli.main import run_command
 from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import read_unique
 from millstream.connectors.api.source_hooks.offsets import SourceOffsets
+from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,6 +171,58 @@ def test_records_that_came_from_no_topic_cannot_be_sent_on(
     assert run_command(["deadletter", "resend", "--source", "paid", "--to", "again"]) != 0
 
     assert "so they cannot be sent to a topic" in capsys.readouterr().err
+    assert sources(project) == ["orders", "paid"]
+
+
+def test_nothing_is_sent_if_one_of_the_named_records_cannot_be(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent: list[DeadLetter] = []
+
+    def send(_: object, __: str, letters: list[DeadLetter]) -> bool:
+        sent.extend(letters)
+        return True
+
+    monkeypatch.setattr(SourceOffsets, "resend", send)
+    rows = pa.Table.from_pylist([{**SECOND, "topic": None}])
+    at = rows.schema.get_field_index("headers")
+    rows = rows.set_column(at, "headers", rows["headers"].cast(HEADERS))
+    write_deltalake(str(place(project)), rows, mode="append")
+    both = (
+        "sources:\n  orders: {json: in, schema: {id: string}}\n  paid: {json: paid, schema: {id: string}}\n"
+    )
+    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", both))
+    numbers = [str(number) for number in (1, 2, 3)]
+
+    assert run_command(["deadletter", "resend", *numbers, "--to", "again"]) == 2
+
+    assert "the records of 'paid' did not come from a topic" in capsys.readouterr().err
+    assert sent == []
+
+
+def test_the_records_that_were_sent_before_a_failure_are_counted(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def send(_: object, __: str, letters: list[DeadLetter]) -> bool:
+        if letters[0].source == "paid":
+            raise NotReady("the broker does not respond")
+        return True
+
+    monkeypatch.setattr(SourceOffsets, "resend", send)
+    both = (
+        "sources:\n  orders: {json: in, schema: {id: string}}\n  paid: {json: paid, schema: {id: string}}\n"
+    )
+    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", both))
+
+    assert run_command(["deadletter", "resend", "1", "2", "--to", "again"]) == 4
+
+    assert "orders: 1 records sent to topic 'again'" in capsys.readouterr().err
+
+
+def test_a_source_that_is_not_in_the_spec_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["deadletter", "resend", "1", "--to", "again"]) == 2
+
+    assert "'orders' have a source that is not in the spec" in capsys.readouterr().err
     assert sources(project) == ["orders", "paid"]
 
 
