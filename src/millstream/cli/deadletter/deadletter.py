@@ -25,6 +25,7 @@ from millstream.cli.messages import print_hint
 from millstream.cli.project import open_project, project_options
 from millstream.cli.table import format_table, terminal_width
 from millstream.diagnostics.failure import InvalidInput
+from millstream.diagnostics.snippet import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,13 +89,14 @@ def show_all(
     counts = {group: n for group, n in count_records(groups).items() if not sources or group[0] in sources}
     # The summary is what most readers want, so it comes before the records.
     for (source, reason), count in Counter(counts).most_common():
-        click.echo(f"{source}: {count} x {reason}", err=True)
+        click.echo(f"{source}: {count} x {escape_control(reason)}", err=True)
     newest = store.latest(limit, sources)
     if newest:
         rows = list(dead_letter_rows(newest, 0 if sources else groups.total()))
         click.echo(format_table(DEAD_LETTER_COLUMNS, rows, width=terminal_width()), nl=False)
     for batch in batches[:limit]:
-        click.echo(f"{batch.query} batch {batch.batch} waits for {batch.sink}  {batch.reason}")
+        reason = escape_control(batch.reason)
+        click.echo(f"{batch.query} batch {batch.batch} waits for {batch.sink}  {reason}")
     if batches:
         click.echo(
             f"spooled batches: {len(batches)}; deliver them with millstream deadletter replay", err=True

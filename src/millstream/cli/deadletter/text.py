@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
+from millstream.diagnostics.snippet import escape_control
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -100,7 +102,7 @@ def format_dead_letter(letter: DeadLetter) -> Iterator[str]:
         ("rejected", letter.at.isoformat()),
     ):
         if value is not None:
-            yield f"{name:<12} {value}"
+            yield f"{name:<12} {escape_control(str(value))}"
     for header in letter.headers or ():
         data = header["value"]
         yield f"header       {header['key']!a}: {_line(data if isinstance(data, bytes) else None)}"

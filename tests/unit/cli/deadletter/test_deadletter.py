@@ -92,6 +92,22 @@ def test_a_record_is_shown_whole_and_a_terminal_obeys_nothing_of_it(
     assert "\x1b" not in output
 
 
+def test_a_reason_does_not_control_the_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {**FIRST, "reason": "ValueError: bad \x1b]0;name\x07\nof the row"}
+    rows = pa.Table.from_pylist([row])
+    at = rows.schema.get_field_index("headers")
+    rows = rows.set_column(at, "headers", rows["headers"].cast(HEADERS))
+    write_deltalake(str(place(project)), rows, mode="overwrite")
+
+    run_command(["deadletter", "list"])
+    run_command(["deadletter", "show", "1"])
+
+    output = capsys.readouterr()
+    assert "\x1b" not in output.out + output.err
+    assert "orders: 1 x ValueError: bad \\x1b]0;name\\x07" in output.err
+    assert "reason       ValueError: bad \\x1b]0;name" in output.out
+
+
 @pytest.mark.usefixtures("project")
 def test_a_record_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["deadletter", "show", "orders/3@8"]) != 0
