@@ -165,7 +165,7 @@ def replay(
     from millstream.engine.delivery.undelivered import check_replay, orphan_warnings
     from millstream.engine.recovery.jvm_lock import lock_in_jvm
     from millstream.engine.run import RunOptions, choose_queries, lock_checkpoints
-    from millstream.spark.session import open_session
+    from millstream.spark.session import open_session, stop_session
 
     pipeline = _pipeline(file, overrides, env_file)
     for warning in orphan_warnings(pipeline):
@@ -182,7 +182,7 @@ def replay(
         print_hint("starting Spark")
         log = pipeline.folder / ".millstream" / "logs" / "replay.log"
         spark = open_session(pipeline.name, settings_without_cluster(pipeline), log=log)
-        stack.callback(spark.stop)
+        stack.callback(stop_session, spark)
         stack.enter_context(lock_in_jvm(spark, pipeline, queries))
         count = replay(spark, pipeline, queries, sink, _print_delivery)
     click.echo(f"delivered: {count}", err=True)

@@ -119,7 +119,7 @@ def _print_count(rows: Sequence[object], limit: int) -> None:
 def _of_view(loaded: LoadedSpec, name: str, limit: int) -> tuple[list[str], list[list[Any]]]:
     """Compute the rows of a view from the newest records of its sources."""
     from millstream.frames.preview import preview_rows
-    from millstream.spark.session import open_session
+    from millstream.spark.session import open_session, stop_session
 
     pipeline = loaded.pipeline
     assert pipeline is not None
@@ -129,4 +129,4 @@ def _of_view(loaded: LoadedSpec, name: str, limit: int) -> tuple[list[str], list
     try:
         return preview_rows(spark, pipeline, name, limit)
     finally:
-        spark.stop()
+        stop_session(spark)
