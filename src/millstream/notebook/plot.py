@@ -90,7 +90,9 @@ def _lines(rows: pd.DataFrame, axes: Axes, x: str) -> list[str]:
 
 def _bars(rows: pd.DataFrame, axes: Axes) -> list[str]:
     """Draw bars of the largest values by name, from the last row of each name."""
-    last = rows.dropna(subset=[axes.y]).drop_duplicates(subset=[axes.by], keep="last")
+    numbers = rows.dropna(subset=[axes.y])
+    # A name can be an array, and pandas takes two equal ones for different.
+    last = numbers[~numbers[axes.by].astype(str).duplicated(keep="last")]
     largest = last.assign(_size=last[axes.y].astype("float64")).nlargest(MOST, "_size")
     top = max(float(largest["_size"].max()), 0.0) if len(largest) else 0.0
     if not top:

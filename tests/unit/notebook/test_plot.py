@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -57,6 +58,20 @@ def test_a_bar_is_as_long_as_its_number() -> None:
     widths = [float(bar.attrib["width"]) for bar in shapes(WORDS, Axes.of(WORDS), "rect")]
 
     assert widths[0] / widths[1] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [["a", "b"], ["a"], ["a"]],
+        [{"a": 1}, {"a": 2}, {"a": 2}],
+        [np.array([1]), np.array([1, 2]), np.array([1, 2])],
+    ],
+)
+def test_an_array_or_a_struct_is_the_name_of_a_bar(names: list[object]) -> None:
+    rows = pd.DataFrame({"tags": names, "n": [1, 2, 3]})
+
+    assert len(shapes(rows, Axes.of(rows), "rect")) == 2
 
 
 def test_more_lines_than_can_be_told_apart_are_left_out_and_counted() -> None:
