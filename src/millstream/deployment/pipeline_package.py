@@ -69,6 +69,11 @@ def build_package(spec: Path, loaded: LoadedSpec, include: Sequence[str] = ()) -
     if document is not None:
         _refuse_secrets(document, scalars)
     project = collect_files(spec.absolute(), scalars, include)
+    if spec.name in project.left_out:
+        raise MillstreamError(
+            f"{spec.name} is or contains {project.left_out[spec.name]}, and would be copied into the package",
+            "replace the secret with a variable without a default value: ${NAME}",
+        )
     # `main.py run` finds a spec of this name by itself.
     packaged = DEFAULT_SPEC if document is not None and spec.suffix != ".py" else spec.name
     project.files[packaged] = project.files.pop(spec.name)

@@ -189,6 +189,15 @@ def test_a_secret_that_is_written_in_the_spec_is_refused_with_its_line(
     assert "hunter2" not in error
 
 
+def test_a_spec_with_a_private_key_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = project / "pipeline.yml"
+    spec.write_text(f"# -----BEGIN PRIVATE KEY-----\n{spec.read_text()}")
+
+    assert run_command(["package", "-f", str(project)]) == 1
+
+    assert "pipeline.yml is or contains a private key" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
