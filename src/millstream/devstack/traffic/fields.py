@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -119,6 +120,9 @@ class FieldSpec(Spec):
         weights = self.choice or {"": 1.0}
         if min(weights.values()) < 0 or sum(weights.values()) <= 0:
             raise ValueError("weights must not be negative, and at least one must be positive")
+        for text in self.choice or ():
+            if not re.fullmatch(PLAIN, text):
+                raise ValueError(f"the choice {text!r} contains a quote, a backslash or a control character")
         return self
 
     @property

@@ -15,7 +15,7 @@ from millstream.devstack.traffic.model import Damage, Layout, Stream
 if TYPE_CHECKING:
     import random
 
-    from millstream.devstack.traffic.fields import FieldSpec, SkewedKeys
+    from millstream.devstack.traffic.fields import FieldSpec, Recent, SkewedKeys
 
 Values = list[str]
 # A generator receives the values so far, the event time in milliseconds, and the values of the followed event.
@@ -36,12 +36,17 @@ class RecordGenerator:
         self.fields = list(stream.fields)
         self.memories: dict[int, deque[str]] = {}
         parent = makers[stream.follows.stream].fields if stream.follows else []
-        self._makers = [_make(field, self.fields, parent, chance, makers) for field in stream.fields.values()]
         self.bare = [self._is_unquoted(spec, makers) for spec in stream.fields.values()]
+        self._is_json = stream.format is Layout.JSON
+        self._makers = [
+            self._choose_recent(field.recent, makers[field.recent.stream], is_unquoted=is_unquoted)
+            if field.recent
+            else _make(field, self.fields, parent, chance)
+            for field, is_unquoted in zip(stream.fields.values(), self.bare, strict=True)
+        ]
         pieces = ["%s" if bare else QUOTED for bare in self.bare]
         # A record truncated inside this part is always malformed. For JSON it is the whole record; for CSV all but
         # the last field, because a line whose last field is truncated may still be valid.
-        self._is_json = stream.format is Layout.JSON
         if self._is_json:
             pieces = [
                 f"{json.dumps(field).replace('%', '%%')}:{piece}"
@@ -101,6 +106,12 @@ class RecordGenerator:
             memory = self.memories[index] = deque(memory, maxlen=last)
         return memory
 
+    def _choose_recent(self, recent: Recent, other: RecordGenerator, *, is_unquoted: bool) -> Make:
+        """Return the generator of a field with recent values of another stream, which has none at first."""
+        memory, chance = other.remember(recent.field, recent.last), self.chance
+        missing = "null" if is_unquoted and self._is_json else ""
+        return lambda _values, _ms, _parent: memory[int(chance.random() * len(memory))] if memory else missing
+
     def _is_unquoted(self, field: FieldSpec, makers: dict[str, RecordGenerator]) -> bool:
         """Return whether a field's value is written without quotes; a copied value is written like the original."""
         if field.same is not None and self.stream.follows:
@@ -116,14 +127,8 @@ class RecordGenerator:
 _HIGH = bytes(value | 0x80 for value in range(256))
 
 
-def _make(
-    field: FieldSpec,
-    fields: list[str],
-    parent: list[str],
-    chance: random.Random,
-    makers: dict[str, RecordGenerator],
-) -> Make:
-    """Return the generator of one field."""
+def _make(field: FieldSpec, fields: list[str], parent: list[str], chance: random.Random) -> Make:
+    """Return the generator of one field, other than one with recent values of another stream."""
     if field.uuid:
         return lambda _values, _ms, _parent: _uuid(chance.getrandbits(128))
     if field.event_time:
@@ -153,9 +158,6 @@ def _make(
         return lambda _values, _ms, _parent: form % (least + chance.random() * span)
     if field.session:
         return _session(fields.index(field.session.of), field.session.idle.micros // 1000)
-    if field.recent:
-        memory = makers[field.recent.stream].remember(field.recent.field, field.recent.last)
-        return lambda _values, _ms, _parent: memory[int(chance.random() * len(memory))] if memory else ""
     value = field.constant
     text = json.dumps(value) if field.is_numeric else json.dumps(str(value))[1:-1]
     return lambda _values, _ms, _parent: text

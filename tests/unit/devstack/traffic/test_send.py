@@ -229,6 +229,23 @@ def test_a_reference_is_a_value_the_other_stream_gave() -> None:
             assert value["order"] in item[-3:]
 
 
+def test_a_number_of_another_stream_is_null_before_its_first_event() -> None:
+    text = """
+    streams:
+      orders: {rate: 10, fields: {id: uuid}}
+      bills:
+        follows: {stream: orders, share: 1, after: [1 second, 2 seconds]}
+        fields: {id: uuid, amount: {int: [1, 9]}}
+      pays: {rate: 5, fields: {amount: {recent: {stream: bills, field: amount}}}}
+    """
+    amounts = [
+        json.loads(item.value)["amount"] for item in of(records(500, text=text), "pays", RecordKind.GOOD)
+    ]
+
+    assert amounts[0] is None
+    assert amounts[-1] in range(1, 10)
+
+
 def test_the_plan_of_rows_without_a_start_ends_about_this_moment() -> None:
     actual = traffic("streams: {a: {rate: 10, fields: {id: uuid}}}")
 
@@ -274,6 +291,10 @@ def test_the_rate_of_a_follower_comes_from_what_it_follows() -> None:
     ("text", "words"),
     [
         ("streams: {a: {rate: 1, fields: {id: {uuid: true, same: x}}}}", "exactly one generator"),
+        (
+            "streams: {a: {rate: 1, fields: {screen: {choice: ['24\" wide', small]}}}}",
+            "the choice '24\" wide' contains a quote",
+        ),
         ("streams: {a: {fields: {id: uuid}}}", "needs either 'rate' or 'follows', not both"),
         ("streams: {a: {rate: 1, key: k, fields: {id: uuid}}}", "there is no field 'k'"),
         ("streams: {a: {follows: {stream: b, share: 1, after: [1s, 2s]}, fields: {i: uuid}}}", "follows 'b'"),
