@@ -34,7 +34,7 @@ class RecordGenerator:
         self.stream = stream
         self.chance = chance
         self.fields = list(stream.fields)
-        self.memories: dict[int, deque[str]] = {}
+        self.memories: dict[tuple[int, int], deque[str]] = {}
         parent = makers[stream.follows.stream].fields if stream.follows else []
         self.bare = [self._is_unquoted(spec, makers) for spec in stream.fields.values()]
         self._is_json = stream.format is Layout.JSON
@@ -69,7 +69,7 @@ class RecordGenerator:
         result: Values = []
         for make in self._makers:
             result.append(make(result, event_ms, parent))
-        for place, memory in self.memories.items():
+        for (place, _), memory in self.memories.items():
             memory.append(result[place])
         return result
 
@@ -100,11 +100,7 @@ class RecordGenerator:
 
     def remember(self, field: str, last: int) -> deque[str]:
         """Return the latest values of a field, which are recorded from now on for another stream."""
-        index = self.fields.index(field)
-        memory = self.memories.setdefault(index, deque(maxlen=last))
-        if memory.maxlen is not None and memory.maxlen < last:
-            memory = self.memories[index] = deque(memory, maxlen=last)
-        return memory
+        return self.memories.setdefault((self.fields.index(field), last), deque(maxlen=last))
 
     def _choose_recent(self, recent: Recent, other: RecordGenerator, *, is_unquoted: bool) -> Make:
         """Return the generator of a field with recent values of another stream, which has none at first."""

@@ -229,6 +229,21 @@ def test_a_reference_is_a_value_the_other_stream_gave() -> None:
             assert value["order"] in item[-3:]
 
 
+def test_two_fields_have_recent_values_of_one_field() -> None:
+    text = """
+    streams:
+      orders: {rate: 10, fields: {id: {sequence: {prefix: o}}}}
+      pays:
+        rate: 5
+        fields:
+          order: {recent: {stream: orders, field: id, last: 3}}
+          earlier: {recent: {stream: orders, field: id, last: 50}}
+    """
+    values = [json.loads(item.value) for item in of(records(500, text=text), "pays", RecordKind.GOOD)]
+
+    assert all(value["order"] and value["earlier"] for value in values[10:])
+
+
 def test_a_number_of_another_stream_is_null_before_its_first_event() -> None:
     text = """
     streams:
