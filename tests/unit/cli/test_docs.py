@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 
@@ -58,6 +60,26 @@ def test_the_pages_are_served_until_ctrl_c(
     (address,) = opened
     assert address.endswith("/how-to/triggers.html")
     assert capsys.readouterr().out == f"{address}\n"
+
+
+def test_a_browser_in_the_terminal_gets_the_page(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (site / "index.html").write_text("the start page")
+    pages = []
+
+    def browse(address: str) -> bool:
+        """Return at the end of the browser, as a browser in a terminal does."""
+        try:
+            with urlopen(address, timeout=5) as page:
+                pages.append(page.read())
+        finally:
+            signal.raise_signal(signal.SIGINT)
+        return True
+
+    monkeypatch.setattr(docs.webbrowser, "open", browse)
+
+    assert run_command(["docs"]) == 0
+
+    assert pages == [b"the start page"]
 
 
 @pytest.mark.usefixtures("site")

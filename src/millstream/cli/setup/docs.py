@@ -8,12 +8,16 @@ from difflib import get_close_matches
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import click
 
 import millstream
 from millstream.cli.messages import print_hint
 from millstream.diagnostics.failure import InvalidInput, NotReady
+
+# Seconds that Ctrl-C leaves a browser to start.
+_LAST_WAIT = 1.0
 
 
 def find_site() -> Path:
@@ -73,8 +77,17 @@ def command(page: str | None, *, path: bool, no_browser: bool) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Pages, directory=str(site))) as server:
         address = f"http://127.0.0.1:{server.server_port}/{target.relative_to(site)}"
         click.echo(address)
-        if not no_browser and not webbrowser.open(address):
-            print_hint("no browser could be opened; open the address yourself")
+        # A browser in a terminal returns only at its end, and needs the pages before that.
+        browser = Thread(target=_open_browser, args=(address,), name="browser", daemon=True)
+        if not no_browser:
+            browser.start()
         print_hint("press Ctrl-C to stop")
         with suppress(KeyboardInterrupt):
             server.serve_forever()
+        if not no_browser:
+            browser.join(_LAST_WAIT)
+
+
+def _open_browser(address: str) -> None:
+    if not webbrowser.open(address):
+        print_hint("no browser could be opened; open the address yourself")
