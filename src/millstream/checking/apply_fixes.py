@@ -95,25 +95,27 @@ def render_patch(findings: Iterable[Finding], *, unsafe: bool) -> str:
 def _try_edits(
     changes: Sequence[AppliedFix], report: CheckReport, recheck: Callable[[], CheckReport]
 ) -> tuple[list[AppliedFix], CheckReport]:
-    """Apply edits and check again. Revert all of them if the result is worse."""
+    """Apply edits and check again. Revert all of them if the result is worse, or if an error ends the check."""
     before: dict[Path, str] = {}
     applied: list[AppliedFix] = []
-    for name in dict.fromkeys(change.edit.file for change in changes):
-        file = Path(name)
-        text = _read_file(file)
-        after, edited = apply_edits(text, [change.edit for change in changes if change.edit.file == name])
-        if edited:
-            before[file] = text
-            replace_file(file, after)
-            applied += [change for change in changes if change.edit in edited]
-    if not applied:
-        return [], report
-    later = recheck()
-    if _is_better(report, later, applied):
-        return applied, later
-    for file, text in before.items():
-        replace_file(file, text)
-    return [], report
+    is_better = False
+    try:
+        for name in dict.fromkeys(change.edit.file for change in changes):
+            file = Path(name)
+            text = _read_file(file)
+            after, edited = apply_edits(text, [change.edit for change in changes if change.edit.file == name])
+            if edited:
+                before[file] = text
+                replace_file(file, after)
+                applied += [change for change in changes if change.edit in edited]
+        later = recheck() if applied else report
+        is_better = _is_better(report, later, applied)
+    finally:
+        # Also after Ctrl-C, or if Spark does not start: edits that were not checked do not stay.
+        if not is_better:
+            for file, text in before.items():
+                replace_file(file, text)
+    return (applied, later) if is_better and applied else ([], report)
 
 
 def _is_better(before: CheckReport, after: CheckReport, applied: Sequence[AppliedFix]) -> bool:

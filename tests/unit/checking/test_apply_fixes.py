@@ -105,6 +105,21 @@ def test_an_edit_after_which_the_spec_cannot_be_read_is_taken_back(file: Path) -
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), NotReady("no Java was found")])
+def test_edits_whose_check_is_interrupted_are_taken_back(file: Path, error: BaseException) -> None:
+    report = checking(file, lambda n, line: build_finding(file, n, "good") if line == "bad" else None)()
+    before = file.read_bytes()
+
+    def fail() -> CheckReport:
+        assert file.read_bytes() != before
+        raise error
+
+    with pytest.raises(type(error)):
+        fix_findings(report, fail, unsafe=False)
+
+    assert file.read_bytes() == before
+
+
 def test_a_link_stays_a_link_and_the_mode_stays(file: Path) -> None:
     file.chmod(0o640)
     link = file.with_name("link.yml")
