@@ -146,7 +146,7 @@ def read_file(file: CheckpointPath) -> QueryMetadata:
     """Return the record in a file. Raises `CheckpointError` if it is corrupt."""
     try:
         return QueryMetadata.from_json(file.read_text())
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{file} cannot be read: {error}", "delete the file; it is written again"
         ) from error

@@ -14,6 +14,7 @@ from millstream.cli.project import open_project, project_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.checkpoint.metadata import QueryMetadata
     from millstream.pipeline.spec_file import LoadedSpec
     from millstream.plan.query_plan import QueryPlan
 
@@ -159,26 +160,31 @@ def _compare_with_file(
     loaded: LoadedSpec, queries: Sequence[str], against: Path, env_file: Path | None, *, fast: bool
 ) -> list[QueryPlan]:
     """Compare with the queries of another spec, or with one saved record."""
-    from millstream.checkpoint.metadata import read_file
     from millstream.engine.recovery.restart_check import restrict_pinned
     from millstream.engine.recovery.spec_record import (
         declare_queries,
         describe_queries,
         with_relative_paths,
     )
-    from millstream.plan.query_plan import plan_query
+    from millstream.plan.query_plan import QueryPlan, plan_query
     from millstream.spark.session import open_session, stop_session
 
     pipeline, other = loaded.pipeline, None
     assert pipeline is not None
     before = {}
     if against.suffix == ".json":
-        record = read_file(against)
+        record = _read_record(against, queries)
         before = {record.query: with_relative_paths(pipeline, record)}
+        queries = [record.query]
     else:
         other = open_project(against, (), env_file).pipeline
         assert other is not None
-    names = [query for query in queries if query in (before if other is None else other.queries)]
+        if removed := [query for query in other.queries if query not in pipeline.queries]:
+            click.echo(
+                f"only in {against}: {', '.join(removed)}; a renamed query begins without its checkpoint",
+                err=True,
+            )
+    names = [query for query in queries if other is None or query in other.queries]
     if fast:
         before = before if other is None else declare_queries(other, names)
         now = declare_queries(pipeline, names, before)
@@ -195,5 +201,26 @@ def _compare_with_file(
             stop_session(spark)
     return [
         plan_query(query, str(against), before[query], restrict_pinned(pipeline, now[query]))
-        for query in names
+        if query in names
+        else QueryPlan(query, str(against), is_new=True)
+        for query in queries
     ]
+
+
+def _read_record(file: Path, queries: Sequence[str]) -> QueryMetadata:
+    """Return the record in a file. Raises `InvalidInput` if it has none, or one of another query."""
+    from millstream.checkpoint.metadata import read_file
+    from millstream.diagnostics.failure import CheckpointError, InvalidInput
+
+    try:
+        record = read_file(file)
+    except CheckpointError as error:
+        raise InvalidInput(
+            f"{file} is not the record of a query", "name a record.json of a checkpoint, or a spec"
+        ) from error
+    if record.query not in queries:
+        raise InvalidInput(
+            f"{file} is the record of query '{record.query}', which is not compared",
+            f"the queries are {', '.join(queries)}",
+        )
+    return record

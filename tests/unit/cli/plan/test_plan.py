@@ -14,6 +14,7 @@ from millstream.checkpoint import former_checkpoint, metadata
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.former_checkpoint import FormerCheckpoint
 from millstream.cli.main import cli
+from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.sink_keys import sink_keys
 from millstream.pipeline.spec_file import load_text
 from millstream.plan.declared_query import declare_without_plan
@@ -216,6 +217,22 @@ def test_two_specs_in_two_folders_are_compared(folder: Folder, tmp_path: Path) -
     assert [change["kind"] for change in other[1]["changes"]] == ["output_mode_changed"]
 
 
+def test_a_query_that_the_other_spec_lacks_begins_and_a_removed_one_is_named(
+    folder: Folder, tmp_path: Path
+) -> None:
+    deployed = tmp_path / "deployed" / "pipeline.yml"
+    deployed.parent.mkdir()
+    deployed.write_text(SPEC)
+    folder.change("queries:\n  sums: {", "queries:\n  totals: {from: sums, ")
+
+    done = folder.run("plan", "--fast", "--against", str(deployed))
+    code, query = folder.plan("--against", str(deployed))
+
+    assert (code, query["query"], query["begins"]) == (0, "totals", True)
+    assert done.stdout == "totals: has no checkpoint yet; it begins with the first batch\n"
+    assert f"only in {deployed}: sums; a renamed query begins without its checkpoint" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("setting", "kind"),
     [
@@ -259,6 +276,27 @@ def test_a_saved_record_is_compared(folder: Folder) -> None:
     code, query = folder.plan("--against", str(saved))
 
     assert (code, query["verdict"]) == (1, "cannot_tell")
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '"text"', "no JSON"])
+def test_a_file_that_is_no_record_is_wrong_use(folder: Folder, text: str) -> None:
+    (folder.path / "package.json").write_text(text)
+
+    done = folder.run("plan", "--fast", "--against", "package.json")
+
+    assert isinstance(done.exception, InvalidInput)
+    assert done.exception.what == "package.json is not the record of a query"
+
+
+def test_the_record_of_another_query_is_wrong_use(folder: Folder) -> None:
+    folder.begin()
+    saved = folder.checkpoint("sums") / "_millstream" / "record.json"
+    folder.change("queries:\n  sums: {", "queries:\n  totals: {from: sums, ")
+
+    done = folder.run("plan", "--fast", "--against", str(saved))
+
+    assert isinstance(done.exception, InvalidInput)
+    assert "is the record of query 'sums', which is not compared" in done.exception.what
 
 
 def test_ten_queries_take_less_than_a_second_of_cpu(folder: Folder) -> None:
