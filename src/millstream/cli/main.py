@@ -18,6 +18,7 @@ import click
 from millstream import __version__
 from millstream.cli import stderr_redaction
 from millstream.cli.messages import add_message_options, fresh_settings, is_verbose
+from millstream.cli.progress import overwrite_line
 from millstream.cli.signals import exit_on_termination
 from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.diagnostics.snippet import escape_lines
@@ -186,6 +187,7 @@ def _run(args: list[str] | None) -> int:
     except click.ClickException as error:
         message = io.StringIO()
         error.show(message)
+        overwrite_line("")
         click.echo(redact(message.getvalue()), err=True, nl=False)
         return 2
     except click.Abort:
@@ -197,6 +199,7 @@ def _run(args: list[str] | None) -> int:
     except Exception as error:  # noqa: BLE001 - the one place where a bug in Millstream becomes exit code 70
         if (explained := _explain_lost_jvm(error) or _explain_file_error(error)) is not None:
             return _report(explained)
+        overwrite_line("")
         click.echo(
             "millstream: this is a bug in Millstream, not in your pipeline; please report it:", err=True
         )
@@ -246,6 +249,7 @@ def _find_owner(file: Path) -> str | None:
 
 def _report(failure: MillstreamError) -> int:
     """Print a failure with its fix, and return its exit code."""
+    overwrite_line("")
     # A failure may contain the value of a record, which must not control the terminal.
     click.echo(escape_lines(redact(f"millstream: {failure.what}")), err=True)
     if failure.fix:

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 
 import click
 
 from millstream.cli.messages import is_quiet, print_hint
+
+
+@dataclass
+class _Line:
+    """The progress line of the terminal, which has no line break at its end."""
+
+    is_shown: bool = False
+
+
+_line = _Line()
+
+
+def overwrite_line(text: str) -> None:
+    """Replace the progress line of the terminal. An empty text deletes it, and does nothing if there is none."""
+    if text or _line.is_shown:
+        click.echo(f"\r\x1b[2K{text}", err=True, nl=False)
+    _line.is_shown = bool(text)
 
 
 class ProgressReporter:
@@ -22,7 +40,7 @@ class ProgressReporter:
         if self.quiet:
             return
         if self.live:
-            click.echo(f"\r\x1b[2K{text}", err=True, nl=False)
+            overwrite_line(text)
         # Print a rising count only on a terminal, where the line can be overwritten.
         elif text.partition(":")[0] != self.last:
             click.echo(text, err=True)
@@ -36,5 +54,5 @@ class ProgressReporter:
     def clear(self) -> None:
         """Clear the progress line."""
         if self.live and self.last:
-            click.echo("\r\x1b[2K", err=True, nl=False)
+            overwrite_line("")
         self.last = ""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import pwd
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 from millstream.cli.main import DEFECT, run_command
+from millstream.cli.progress import ProgressReporter
 from millstream.diagnostics.failure import CheckpointError, InvalidInput, MillstreamError, NotReady
 
 if TYPE_CHECKING:
@@ -69,6 +72,29 @@ def test_a_failure_does_not_control_the_terminal(
     assert capsys.readouterr().err == (
         "millstream: the value '\\x1b[2J' is no number\nof the topic\n  fix: delete '\\x07'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "first"),
+    [
+        (NotReady("the broker is away"), "millstream: the broker is away"),
+        (click.UsageError("--yes needs --apply"), "Error: --yes needs --apply"),
+        (KeyError("defect"), "millstream: this is a bug in Millstream"),
+    ],
+)
+def test_an_error_replaces_the_progress_line(
+    error: Exception, first: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        ProgressReporter().show("starting kafka")
+        raise error
+
+    monkeypatch.setattr("millstream.cli.main.cli.main", start)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+
+    run_command(["up"])
+
+    assert capsys.readouterr().err.startswith(f"\r\x1b[2Kstarting kafka\r\x1b[2K{first}")
 
 
 @pytest.mark.parametrize(

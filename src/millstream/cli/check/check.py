@@ -13,6 +13,7 @@ import click
 from millstream.cli.check.reports import format_reports
 from millstream.cli.cluster import use_cluster
 from millstream.cli.messages import is_quiet, print_hint
+from millstream.cli.progress import overwrite_line
 from millstream.cli.project import find_spec, load_project, project_options, use_colors
 from millstream.diagnostics.failure import InvalidInput
 from millstream.diagnostics.render import Form
@@ -372,4 +373,4 @@ def _diff(reports: Sequence[CheckReport], *, unsafe: bool) -> int:
 def print_progress(words: str) -> None:
     """Print a line that the next one overwrites, on a terminal only."""
     if sys.stderr.isatty() and not is_quiet():
-        click.echo(f"\r\x1b[K{words}", nl=False, err=True)
+        overwrite_line(words)
