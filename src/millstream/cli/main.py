@@ -19,7 +19,7 @@ from millstream import __version__
 from millstream.cli import stderr_redaction
 from millstream.cli.messages import add_message_options, fresh_settings, is_verbose
 from millstream.cli.progress import overwrite_line
-from millstream.cli.signals import exit_on_termination
+from millstream.cli.signals import exit_on_termination, silence_closed_pipe
 from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.diagnostics.snippet import escape_lines
 from millstream.spec.secrets.redaction import redact
@@ -137,6 +137,15 @@ class Commands(click.Group):
         add_message_options(command)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Return 0 if the reader of its output has ended, which click takes for a failure."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            if silence_closed_pipe():
+                return 0
+            raise ConnectionError(str(error)) from error
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -194,8 +203,6 @@ def _run(args: list[str] | None) -> int:
         return 130
     except MillstreamError as failure:
         return _report(failure)
-    except BrokenPipeError:
-        return 0
     except Exception as error:  # noqa: BLE001 - the one place where a bug in Millstream becomes exit code 70
         if (explained := _explain_lost_jvm(error) or _explain_file_error(error)) is not None:
             return _report(explained)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import sys
 import termios
@@ -54,9 +55,31 @@ def silence_closed_terminal() -> None:
             termios.tcgetattr(descriptor)
         except termios.error as error:
             if error.args[0] == errno.EIO:
-                devnull = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(devnull, descriptor)
-                os.close(devnull)
+                _redirect_to_null(descriptor)
+
+
+def silence_closed_pipe() -> bool:
+    """Redirect standard output and standard error to /dev/null if their reader, such as `head`, has ended.
+
+    Returns whether one of them had no reader.
+    """
+    descriptors = [descriptor for descriptor in (1, 2) if _has_no_reader(descriptor)]
+    for descriptor in descriptors:
+        _redirect_to_null(descriptor)
+    return bool(descriptors)
+
+
+def _has_no_reader(descriptor: int) -> bool:
+    poll = select.poll()
+    # Errors are reported also if no other event is asked for.
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def _redirect_to_null(descriptor: int) -> None:
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, descriptor)
+    os.close(devnull)
 
 
 class Deadline:

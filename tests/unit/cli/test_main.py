@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import pwd
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,3 +176,28 @@ def raising(error: Exception) -> Callable[..., None]:
         raise error
 
     return fail
+
+
+def test_a_reader_that_ends_early_is_no_failure() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "millstream", "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        command.stdout.close()
+        errors = command.stderr.read()
+
+    assert (command.returncode, errors) == (0, b"")
+
+
+def test_a_connection_that_is_closed_is_not_the_end_of_the_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "millstream.cli.explain.graph.open_project", raising(BrokenPipeError(errno.EPIPE, "Broken pipe"))
+    )
+    monkeypatch.setattr("millstream.cli.main.silence_closed_pipe", lambda: False)
+
+    assert run_command(["graph"]) == DEFECT
+
+    assert "Broken pipe" in capsys.readouterr().err
