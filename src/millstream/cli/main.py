@@ -226,6 +226,10 @@ def _explain_lost_jvm(error: Exception) -> MillstreamError | None:
 
 def _explain_file_error(error: Exception) -> MillstreamError | None:
     """Return what to report if the file system has refused to read or write a file, which is no defect."""
+    if isinstance(error, FileNotFoundError) and not _has_working_folder():
+        failure = NotReady("the working folder does not exist any more", "change to a folder that exists: cd")
+        failure.__cause__ = error
+        return failure
     if not isinstance(error, OSError) or error.errno not in _FILE_ERRORS:
         return None
     fix = _FILE_ERRORS[error.errno]
@@ -241,6 +245,14 @@ def _explain_file_error(error: Exception) -> MillstreamError | None:
     failure = NotReady(f"{file} cannot be read or written: {error.strerror}", fix)
     failure.__cause__ = error
     return failure
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _find_owner(file: Path) -> str | None:

@@ -178,6 +178,19 @@ def raising(error: Exception) -> Callable[..., None]:
     return fail
 
 
+def test_a_working_folder_that_was_deleted_is_no_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+
+    assert run_command(["check", "--fast"]) == 4
+
+    assert capsys.readouterr().err.startswith("millstream: the working folder does not exist any more\n")
+
+
 def test_a_reader_that_ends_early_is_no_failure() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "millstream", "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
