@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from millstream.cli.progress import ProgressReporter
+from millstream.diagnostics.failure import InvalidInput
 from millstream.spark import cache_folder
 from millstream.spark.conditional_writes.compiled_jar import ensure_s3_jars
 from millstream.spark.jars import jar_cache
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @click.command("jars")
@@ -18,7 +24,7 @@ from millstream.spark.jars import jar_cache
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -> None:
-    """List the jars that Millstream uses, or download those that are missing.
+    """List the jars that Millstream uses, or those of each GROUP, or download those that are missing.
 
     'fetch' downloads the jars that every run and every local stack needs. 'fetch hdfs' downloads the jars for
     'millstream up --hdfs', 'fetch s3-server' those for 'millstream up --s3', and 'fetch s3' those for a spec
@@ -27,6 +33,8 @@ def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -
     one that this version of Millstream expects.
     """
     if action == "paths":
+        if as_json or verify:
+            raise InvalidInput("'paths' cannot be combined with --json or --verify", "leave them out")
         names = dict.fromkeys(("spark", *groups))
         paths = [
             path
@@ -40,17 +48,19 @@ def command(action: str, groups: tuple[str, ...], verify: bool, as_json: bool) -
         for group in groups or jar_cache.REQUIRED:
             jar_cache.ensure_jars(group, steps.show, verify=verify)
         steps.clear()
-    _print(as_json=as_json)
+    _print(groups if action == "list" else (), as_json=as_json)
     if action == "fetch" or verify:
         click.echo(f"all jars are verified in {cache_folder.cache_home() / 'jars'}", err=True)
 
 
-def _print(*, as_json: bool) -> None:
+def _print(groups: Sequence[str], *, as_json: bool) -> None:
+    """Print the jars of some groups, or of all if none is named."""
     import json
 
     rows = [
         {"group": group, "at": jar.at, "bytes": jar.size, "sha256": jar.sha256, "cached": path.is_file()}
         for group, entries in jar_cache.locked_jars().items()
+        if not groups or group in groups
         for jar, path in zip(entries, jar_cache.jar_paths(group), strict=True)
     ]
     if as_json:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,6 +97,10 @@ def command(
     traffic = read_traffic(path)
     if rate is not None:
         traffic = traffic.at_rate(rate)
+    if rows is not None and (lasting is not None or speed != 1.0):
+        raise InvalidInput(
+            "--rows sends as fast as possible, and cannot be combined with --for or --speed", "leave them out"
+        )
     seconds = None if lasting is None else _duration(lasting)
     plan = SendPlan.of(traffic, seed=seed, start=_time(start), rows=rows, seconds=seconds, speed=speed)
     kafka = spec_environment(folder, env_file).get("KAFKA")
@@ -159,4 +163,6 @@ def _time(text: str | None) -> datetime | None:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidInput(f"--start: '{text}' is not a time", "write 2026-01-01T12:00:00Z") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    if time.tzinfo is None:
+        raise InvalidInput(f"--start: '{text}' has no time zone", f"for UTC write {text}Z")
+    return time
