@@ -63,12 +63,15 @@ def add_message_options(command: click.Command, *, hidden: bool = True) -> None:
             add_message_options(inner)
 
 
+def note_verbose(_: click.Context, __: click.Parameter, value: bool) -> bool:
+    """Print the causes of an error from now on: a callback, also for a command with its own option `-v`."""
+    _settings.verbose = _settings.verbose or value
+    return value
+
+
 def _options(*, hidden: bool) -> list[click.Option]:
     def quiet(_: click.Context, __: click.Parameter, value: bool) -> None:
         _settings.quiet = _settings.quiet or value
-
-    def verbose(_: click.Context, __: click.Parameter, value: bool) -> None:
-        _settings.verbose = _settings.verbose or value
 
     def colorless(_: click.Context, __: click.Parameter, value: bool) -> None:
         if value:
@@ -88,7 +91,7 @@ def _options(*, hidden: bool) -> list[click.Option]:
             is_flag=True,
             expose_value=False,
             hidden=hidden,
-            callback=verbose,
+            callback=note_verbose,
             help="Print the causes of an error as well.",
         ),
         click.Option(

@@ -32,22 +32,33 @@ def test_a_quiet_command_prints_its_result_and_no_hint(
     assert capsys.readouterr().err == "next: millstream check\n"
 
 
+def test_a_quiet_plan_prints_no_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["plan", "--fast"]) == 0
+    assert capsys.readouterr().err == "next: millstream run\n"
+
+    assert run_command(["plan", "--fast", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_quiet_command_still_prints_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["graph", "-q", "-f", "nowhere.yml"]) == 2
     assert "there is no file nowhere.yml" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "module"), [(["graph"], "explain.graph"), (["run", "--no-page"], "run.run")]
+)
 def test_a_verbose_command_names_the_causes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def raise_error(*_: object, **__: object) -> None:
         raise MillstreamError("the table cannot be read", "look at it") from OSError("disk is full")
 
-    monkeypatch.setattr("millstream.cli.explain.graph.open_project", raise_error)
+    monkeypatch.setattr(f"millstream.cli.{module}.open_project", raise_error)
 
-    run_command(["graph"])
+    run_command(command)
     assert "disk is full" not in capsys.readouterr().err
-    run_command(["graph", "-v"])
+    run_command([*command, "-v"])
     assert "  caused by OSError: disk is full\n" in capsys.readouterr().err
 
 

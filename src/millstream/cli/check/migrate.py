@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.check.check import find_first_target, is_script, print_progress, print_taken_option
+from millstream.cli.messages import print_hint
 from millstream.cli.project import load_project
 from millstream.diagnostics.failure import InvalidInput
 
@@ -146,7 +147,7 @@ def command(
         if with_tests and not is_written:
             _write_tests(spark, folder)
         if not prove:
-            click.echo(f"next: millstream check -f {folder / 'pipeline.yml'}", err=True)
+            print_hint(f"next: millstream check -f {folder / 'pipeline.yml'}")
             return 0
         from millstream.proof.migration.prove_migration import prove_flows, prove_migration
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.cli.project import open_project, project_options
 from millstream.diagnostics.failure import InvalidInput
 
@@ -113,7 +114,7 @@ def verify(
         if not damages:
             click.echo(f"{query}: no damage found")
     if damaged:
-        click.echo("next: millstream checkpoint repair", err=True)
+        print_hint("next: millstream checkpoint repair")
     return 3 if damaged else 0
 
 
@@ -137,7 +138,7 @@ def repair(
     with ExitStack() as locks:
         lock_checkpoints(pipeline, chosen, locks)
         check_checkpoints(pipeline, chosen, repair=True, say=click.echo)
-    click.echo("next: millstream run", err=True)
+    print_hint("next: millstream run")
 
 
 @command.command("copy")
@@ -172,7 +173,7 @@ def move(
         require_none_spooled(pipeline, [query], "would not be found from another folder")
     moved = move_checkpoint(_folder(pipeline, query), target.absolute())
     click.echo(f"{query}: moved to {moved}")
-    click.echo(f"next: set queries.{query}.checkpoint to that folder", err=True)
+    print_hint(f"next: set queries.{query}.checkpoint to that folder")
 
 
 @command.command("rename", short_help="Give a renamed query the checkpoint of its former name.")
@@ -201,7 +202,7 @@ def rename(before: str, now: str, file: Path | None, overrides: Sequence[str], e
             f"there is no checkpoint folder {source}", "name the former query, or use 'checkpoint move'"
         )
     click.echo(f"{now}: has the checkpoint of {before}, {move_checkpoint(source, target)}")
-    click.echo("next: millstream plan", err=True)
+    print_hint("next: millstream plan")
 
 
 @command.command("rewind")
@@ -226,7 +227,7 @@ def rewind(
     require_none_spooled(pipeline, [query], "would take the place of new batches with their numbers")
     backup = rewind_checkpoint(_folder(pipeline, query), to_batch)
     click.echo(f"{query}: continues after batch {to_batch}; as it was: {backup}")
-    click.echo(f"next: bring the sinks of '{query}' to batch {to_batch} too, then millstream run", err=True)
+    print_hint(f"next: bring the sinks of '{query}' to batch {to_batch} too, then millstream run")
 
 
 @command.command("prune", short_help="Delete replaced checkpoints, and corrupt files that were moved away.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.cluster import settings_without_cluster
+from millstream.cli.messages import print_hint
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project, project_options
 
@@ -99,7 +100,7 @@ def command(
             raise click.UsageError("--apply can be combined only with --yes, --past, --select and --exclude")
         plans = apply_cures(loaded, queries, past, yes=yes)
         is_done = all(plan.verdict.can_continue for plan in plans)
-        click.echo(f"next: {_next(plans, fine=is_done)}", err=True)
+        print_hint(f"next: {_next(plans, fine=is_done)}")
         return 0 if is_done else 1
     if yes or past is not None:
         raise click.UsageError("--yes and --past need --apply")
@@ -110,7 +111,7 @@ def command(
     click.echo(render_plans(plans, loaded, "json" if as_json else form), nl=False)
     fine = all(plan.verdict.can_continue and not plan.is_unfinished for plan in plans)
     if form == "text" and not as_json:
-        click.echo(f"next: {_next(plans, fine=fine)}", err=True)
+        print_hint(f"next: {_next(plans, fine=fine)}")
     return 0 if fine else 1
 
 

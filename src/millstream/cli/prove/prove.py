@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millstream.checkpoint.private_folder import make_private
+from millstream.cli.messages import print_hint
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import find_spec, project_options
 from millstream.cli.prove.driver import WHAT, ProveProject, run_driver
@@ -119,9 +120,8 @@ def _prove(project: ProveProject, arguments: ProveArguments) -> int:
         report = _proven(project, arguments, seed, folder, stack)
     _show(report)
     if not report.is_equal:
-        click.echo(
-            f"the files of the proof are in {folder}; next: millstream prove --seed {seed} --keep", err=True
-        )
+        click.echo(f"the files of the proof are in {folder}", err=True)
+        print_hint(f"next: millstream prove --seed {seed} --keep")
     else:
         shutil.rmtree(folder, ignore_errors=True)
     if arguments.report is not None:

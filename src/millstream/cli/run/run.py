@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millstream.cli.cluster import use_cluster
+from millstream.cli.messages import note_verbose
 from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.signals import INTERRUPTED, handle_ending
 from millstream.diagnostics.failure import InvalidInput, NotReady
@@ -89,7 +90,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print what happens in the run (starts, batches, retries, failures) as JSON, one object per line.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Print the Spark settings that were chosen, and why.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    callback=note_verbose,
+    help="Print the Spark settings that were chosen, and why, and the causes of an error.",
+)
 @click.option("--no-page", is_flag=True, help="Do not serve the live page.")
 @click.option(
     "--port",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.cluster import settings_without_cluster
+from millstream.cli.messages import print_hint
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project
 from millstream.diagnostics.failure import InvalidInput
@@ -42,8 +43,7 @@ def record_test(
     items = [record.to_feed_item(entry, row) for row in rows]
     name = f"the newest {len(items)} records of {source}"
     click.echo(record.format_test(name, query_name, source, items), nl=False)
-    click.echo(
-        "next: save this in a file under tests/, then fill in the results: millstream test FILE --update",
-        err=True,
+    print_hint(
+        "next: save this in a file under tests/, then fill in the results: millstream test FILE --update"
     )
     return 0

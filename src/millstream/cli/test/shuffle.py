@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from millstream.cli.messages import print_hint
 from millstream.cli.test.output import TestOutput, exit_code, load_tests
 from millstream.diagnostics.failure import InvalidInput
 
@@ -69,7 +70,7 @@ def shuffle_tests(
         click.echo(json.dumps({"tests": tests}, ensure_ascii=False, indent=1))
     else:
         click.echo(_summary(shuffled, start, seed))
-        click.echo(_following(shuffled, split_count, seed), err=True)
+        print_hint(_following(shuffled, split_count, seed))
     if not results and all(result["outcome"] == "skipped" for result in shuffled):
         raise InvalidInput(
             "none of these tests can be split into other batches", "choose a test with at least two rows"
