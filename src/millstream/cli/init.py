@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -150,7 +151,7 @@ def command(
     }.items():
         if is_given and topic is None:
             raise InvalidInput(f"{option} needs --from-topic", "name the topic with --from-topic")
-    change_folder = "" if folder == Path() else f"cd {folder} && "
+    change_folder = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     if topic is not None or pattern is not None:
         from millstream.cli.inferred_project import write_files_project, write_topic_project
 

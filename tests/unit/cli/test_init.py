@@ -95,6 +95,19 @@ def test_what_a_run_left_behind_is_not_copied(tmp_path: Path) -> None:
     assert not {"lake", ".millstream", "__pycache__"} & {path.name for path in tmp_path.iterdir()}
 
 
+def test_the_next_command_has_the_folder_in_quotes_if_it_needs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    run_command(["init", "my shop"])
+    run_command(["init", "shop"])
+
+    errors = capsys.readouterr().err
+    assert "next: cd 'my shop' && millstream check\n" in errors
+    assert "next: cd shop && millstream check\n" in errors
+
+
 @pytest.mark.parametrize(
     ("folder", "name"), [("hello", "hello"), ("my-shop", "my-shop"), ("2026", "starter"), ("a b", "starter")]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,7 +148,7 @@ def command(
         if with_tests and not is_written:
             _write_tests(spark, folder)
         if not prove:
-            print_hint(f"next: millstream check -f {folder / 'pipeline.yml'}")
+            print_hint(f"next: millstream check -f {shlex.quote(str(folder / 'pipeline.yml'))}")
             return 0
         from millstream.proof.migration.prove_migration import prove_flows, prove_migration
 

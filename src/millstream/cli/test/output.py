@@ -120,7 +120,7 @@ def next_command(suites: Sequence[Suite], results: Sequence[Result]) -> str:
     failed_result = next((result for result in results if result.outcome == "failed"), None)
     if failed_result is not None:
         return (
-            f"next: millstream test {shlex.quote(failed_result.file)} -k {shlex.quote(failed_result.name)}, "
+            f"next: millstream test {select_test(failed_result.file, failed_result.name)}, "
             "or add --update if the actual results are right"
         )
     if any(suite.has_errors for suite in suites):
@@ -128,3 +128,8 @@ def next_command(suites: Sequence[Suite], results: Sequence[Result]) -> str:
     if any(result.outcome != "passed" for result in results):
         return "next: millstream check"
     return "next: millstream run"
+
+
+def select_test(file: str, name: str) -> str:
+    """Return the arguments of `millstream test` that select one test, quoted for a shell."""
+    return f"{shlex.quote(file)} -k {shlex.quote(name)}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from millstream.cli.messages import print_hint
-from millstream.cli.test.output import TestOutput, exit_code, load_tests
+from millstream.cli.test.output import TestOutput, exit_code, load_tests, select_test
 from millstream.diagnostics.failure import InvalidInput
 
 if TYPE_CHECKING:
@@ -175,5 +174,5 @@ def _following(results: Sequence[Mapping[str, Any]], split_count: int, seed: int
     failed_result = next((result for result in results if result["outcome"] == "failed"), None)
     if failed_result is None:
         return "next: millstream prove"
-    file, name = shlex.quote(failed_result["file"]), shlex.quote(failed_result["name"])
-    return f"next: millstream test {file} -k {name} --shuffle {split_count} --seed {seed}"
+    selected = select_test(failed_result["file"], failed_result["name"])
+    return f"next: millstream test {selected} --shuffle {split_count} --seed {seed}"
