@@ -17,7 +17,7 @@ import click
 
 from millstream import __version__
 from millstream.cli import stderr_redaction
-from millstream.cli.messages import add_message_options, fresh_settings, is_verbose
+from millstream.cli.messages import add_message_options, format_failure, fresh_settings, is_verbose
 from millstream.cli.progress import overwrite_line
 from millstream.cli.signals import exit_on_termination, silence_closed_pipe
 from millstream.diagnostics.failure import MillstreamError, NotReady
@@ -269,10 +269,7 @@ def _find_owner(file: Path) -> str | None:
 def _report(failure: MillstreamError) -> int:
     """Print a failure with its fix, and return its exit code."""
     overwrite_line("")
-    # A failure may contain the value of a record, which must not control the terminal.
-    click.echo(escape_lines(redact(f"millstream: {failure.what}")), err=True)
-    if failure.fix:
-        click.echo(escape_lines(redact(f"  fix: {failure.fix}")), err=True)
+    click.echo(format_failure(failure), err=True)
     if is_verbose():
         _print_causes(failure)
     return failure.exit_code

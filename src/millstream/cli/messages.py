@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.diagnostics.snippet import escape_lines
+from millstream.spec.secrets.redaction import redact
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from millstream.diagnostics.failure import MillstreamError
 
 
 @dataclass
@@ -49,6 +54,13 @@ def print_hint(text: str) -> None:
     """Print what to do next, or the current step, to stderr, unless the command is quiet."""
     if not is_quiet():
         click.echo(text, err=True)
+
+
+def format_failure(failure: MillstreamError) -> str:
+    """Return a failure and its fix, one line each, without secrets and without control characters."""
+    text = f"millstream: {failure.what}" + (f"\n  fix: {failure.fix}" if failure.fix else "")
+    # A failure may contain the value of a record, which must not control the terminal.
+    return escape_lines(redact(text))
 
 
 def add_message_options(command: click.Command, *, hidden: bool = True) -> None:

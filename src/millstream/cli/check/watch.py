@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import format_failure
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -65,7 +67,7 @@ def _round(
         reports = [checker.recheck(target) for target in targets]
     except MillstreamError as failure:
         # For example, a file that an editor is replacing, or a missing Java: the next save may fix it.
-        reports, error = [], f"millstream: {failure.what}\n  fix: {failure.fix}"
+        reports, error = [], format_failure(failure)
     checker.say("")
     clear_screen()
     if error:

@@ -10,10 +10,10 @@ import click
 
 from millstream.cli.check.check import format_counts
 from millstream.cli.check.watch import clear_screen
+from millstream.cli.messages import format_failure
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import use_colors
 from millstream.cli.table import format_table, terminal_width
-from millstream.diagnostics.snippet import escape_lines
 from millstream.diagnostics.text import Colours
 
 if TYPE_CHECKING:
@@ -120,10 +120,8 @@ class DevOutput:
 
     def print_failure(self, failure: MillstreamError) -> None:
         """Print a failure that the next save may fix."""
-        from millstream.spec.secrets.redaction import redact
-
         self.steps.clear()
-        click.echo(escape_lines(redact(f"millstream: {failure.what}\n  fix: {failure.fix}")))
+        click.echo(format_failure(failure))
 
     def end(self, seconds: float) -> None:
         """Print the time that the round took."""

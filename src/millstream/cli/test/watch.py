@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.cli.check.watch import clear_screen, wait_for_change
+from millstream.cli.messages import format_failure
 from millstream.cli.test.output import TestOutput, format_summary, load_tests, run_cases
 
 if TYPE_CHECKING:
@@ -72,6 +73,6 @@ def _round(
         click.echo(format_summary(results, start))
     except MillstreamError as failure:
         # For example, a file that an editor is replacing: the next save may fix it.
-        click.echo(f"millstream: {failure.what}\n  fix: {failure.fix}", err=True)
+        click.echo(format_failure(failure), err=True)
     click.echo(f"{time.strftime('%H:%M:%S')} waiting for changes; press Ctrl-C to stop", err=True)
     return list(dict.fromkeys(folders))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.cli.test import watch
+from millstream.diagnostics.failure import NotReady
 from millstream.testing.model import Outcome
 from millstream.testing.runner.runner import Runner
 
@@ -70,6 +71,21 @@ def test_tests_are_played_again_when_their_file_or_their_pipeline_is_saved(
     assert outcome == ["a tick comes", "another comes", "another comes"]
     assert desk.seen == [True, True]
     assert capsys.readouterr().err.count("waiting for changes; press Ctrl-C to stop") == 3
+
+
+def test_an_error_does_not_control_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any) -> None:
+        raise NotReady("http://ci:hunter2@mirror/ sends '\x1b[2J'", "name another one")
+
+    monkeypatch.setattr(watch, "load_tests", fail)
+
+    watched(monkeypatch, project, Desk())
+
+    errors = capsys.readouterr().err
+    assert "hunter2" not in errors
+    assert "sends '\\x1b[2J'\n  fix: name another one\n" in errors
 
 
 def test_a_file_that_is_wrong_for_a_moment_does_not_end_it(
