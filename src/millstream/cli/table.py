@@ -1,9 +1,12 @@
-"""Format rows as a plain table for a terminal or a pipe."""
+"""Format rows as a plain table for a terminal or a pipe, and their values for JSON."""
 
 from __future__ import annotations
 
+import base64
+import math
 import shutil
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -50,6 +53,22 @@ def format_time(time: datetime) -> str:
     if time.utcoffset() == timedelta(0):
         time = time.replace(tzinfo=None)
     return time.isoformat(sep=" ", timespec="seconds" if not time.microsecond else "microseconds")
+
+
+def to_json_value(value: object) -> object:
+    """Convert a value for `json.dumps`: bytes to base64, and the floats that JSON lacks to text, such as `NaN`."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {
+            key if isinstance(key, str | int) else str(key): to_json_value(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [to_json_value(item) for item in value]
+    return value
 
 
 def terminal_width() -> int | None:

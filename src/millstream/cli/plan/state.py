@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from millstream.checkpoint.remote.path import CheckpointPath
     from millstream.state.stores import StateStore
 
+# The fields of JSON that say which state a key is in. A column with such a name gets an underscore.
+_LABELS = ("operator", "state")
 _operator = click.option(
     "--operator",
     type=click.IntRange(0),
@@ -252,13 +254,16 @@ def _contains(frame: DataFrame, store: StateStore, text: str) -> Any:
 
 
 def _print(frame: DataFrame, store: StateStore, limit: int, *, as_json: bool) -> None:
-    from millstream.cli.table import format_table
+    from millstream.cli.table import format_table, to_json_value
     from millstream.state.state_sample import format_state_value
 
     rows = frame.limit(limit).collect()
     if as_json:
         for row in rows:
-            values = row.asDict(recursive=True)
+            values = {
+                f"{name}_" if name in _LABELS else name: to_json_value(value)
+                for name, value in row.asDict(recursive=True).items()
+            }
             click.echo(json.dumps({"operator": store.operator, "state": store.label, **values}, default=str))
         return
     click.echo(f"operator {store.operator}: {store.label}, batches {store.first_batch} to {store.last_batch}")

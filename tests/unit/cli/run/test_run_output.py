@@ -12,7 +12,7 @@ import click
 import pytest
 
 from millstream.cli.run.run_output import JsonLines, PlainLines, format_event
-from millstream.cli.table import format_table, format_value
+from millstream.cli.table import format_table, format_value, to_json_value
 from millstream.engine.events.event_bus import Event
 
 if TYPE_CHECKING:
@@ -156,3 +156,19 @@ def test_an_error_neither_controls_the_terminal_nor_forges_a_line(
         "  2026-03-01T12:00:00.000Z funnel: stopped' is no number; again in 2.0 s",
         "  2026-03-01T12:00:00.000Z funnel: stopped' is no number",
     ]
+
+
+def test_values_that_json_lacks_are_text() -> None:
+    row = {
+        "n": float("nan"),
+        "inner": [{"x": float("-inf")}, (float("inf"), 0.5)],
+        "key": b"\x00\xff",
+        "i": {1: 2},
+    }
+
+    assert json.loads(json.dumps(to_json_value(row), allow_nan=False)) == {
+        "n": "NaN",
+        "inner": [{"x": "-Infinity"}, ["Infinity", 0.5]],
+        "key": "AP8=",
+        "i": {"1": 2},
+    }
