@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.diagnostics.failure import InvalidInput
 from millstream.diagnostics.snippet import escape_lines
 from millstream.spec.secrets.redaction import redact
 
@@ -61,6 +62,31 @@ def format_failure(failure: MillstreamError) -> str:
     text = f"millstream: {failure.what}" + (f"\n  fix: {failure.fix}" if failure.fix else "")
     # A failure may contain the value of a record, which must not control the terminal.
     return escape_lines(redact(text))
+
+
+@contextmanager
+def require_answer(fix: str) -> Iterator[None]:
+    """Raise `InvalidInput` if a question inside cannot be answered, because standard input has ended."""
+    try:
+        yield
+    except click.Abort as error:
+        # Ctrl-C has the same error of click.
+        if not isinstance(error.__context__, EOFError):
+            raise
+        raise InvalidInput("the question cannot be answered: standard input has ended", fix) from error
+
+
+def confirm(question: str) -> bool:
+    """Ask a question. Raises `InvalidInput` if standard input has ended."""
+    with require_answer("to answer every question with yes, add --yes"):
+        return click.confirm(question, err=True)
+
+
+def confirm_deletion(question: str) -> None:
+    """Ask whether to delete something. End the command with 1 if not."""
+    if not confirm(question):
+        click.echo("nothing was deleted", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def add_message_options(command: click.Command, *, hidden: bool = True) -> None:

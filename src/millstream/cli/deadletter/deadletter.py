@@ -21,7 +21,7 @@ from millstream.cli.deadletter.text import (
     format_dead_letter,
     spooled_batch_json,
 )
-from millstream.cli.messages import print_hint
+from millstream.cli.messages import confirm_deletion, print_hint
 from millstream.cli.project import open_project, project_options
 from millstream.cli.table import format_table, terminal_width
 from millstream.diagnostics.failure import InvalidInput
@@ -258,7 +258,7 @@ def delete(
         if not yes:
             rows = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
             sinks = ", ".join(dict.fromkeys(batch.sink for batch in batches))
-            click.confirm(f"delete {rows} of query '{query}' for {sinks} permanently?", abort=True, err=True)
+            confirm_deletion(f"delete {rows} of query '{query}' for {sinks} permanently?")
         for batch in batches:
             checkpoint = pipeline.checkpoint_folder(query) if query in pipeline.queries else batch.checkpoint
             if checkpoint.is_dir():
@@ -354,9 +354,7 @@ def purge(
         click.echo("there are no such records", err=True)
         return
     if not yes:
-        click.confirm(
-            f"delete {matching} records in {pipeline.letters.describe()} permanently?", abort=True, err=True
-        )
+        confirm_deletion(f"delete {matching} records in {pipeline.letters.describe()} permanently?")
     remaining = pipeline.letters.purge(time, source)
     click.echo(f"{matching - remaining} records deleted", err=True)
     _tell_remaining(pipeline, remaining)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.messages import confirm, require_answer
 from millstream.cli.plan.plan_output import render_plans
 from millstream.cli.progress import ProgressReporter
 from millstream.diagnostics.failure import InvalidInput
@@ -89,7 +90,7 @@ def _bring_checkpoint(pipeline: Pipeline, query: str, *, yes: bool) -> None:
     what = f"was written as '{name}'" if name != query else "is where it was"
     names = [_name(pipeline, path) for path in (folder, target)]
     question = f"{query}: has no checkpoint, and {names[0]} {what}. Move it to {names[1]}?"
-    if yes or click.confirm(question, err=True):
+    if yes or confirm(question):
         move_checkpoint(folder, target)
         click.echo(f"{query}: has the checkpoint {names[1]}, which was {names[0]}")
 
@@ -159,7 +160,7 @@ class _Cures:
                 )
             chosen = PastChoice(self.past)
             sentence = f"{query}: begin with a new checkpoint, and with the past: {_WORDS[chosen]}?"
-            return chosen if self.yes or click.confirm(sentence, err=True) else None
+            return chosen if self.yes or confirm(sentence) else None
         if self.yes:
             raise InvalidInput(
                 f"query '{query}' needs a new checkpoint, and --yes does not say what happens to its rows",
@@ -169,7 +170,8 @@ class _Cures:
         for past, conflict in conflicts.items():
             click.echo(f"  {past}: {f'not possible: {conflict}' if conflict else _WORDS[past]}", err=True)
         possible = [past.value for past, conflict in conflicts.items() if not conflict]
-        choice = click.prompt("choose", type=click.Choice([*possible, _SKIP]), default=_SKIP, err=True)
+        with require_answer("add --past and --yes"):
+            choice = click.prompt("choose", type=click.Choice([*possible, _SKIP]), default=_SKIP, err=True)
         return None if choice == _SKIP else PastChoice(choice)
 
     def _finish_past(self, query: str) -> bool:
@@ -178,7 +180,7 @@ class _Cures:
         question = (
             f"{query}: begins with a new checkpoint; replace the rows in its sinks, as was interrupted?"
         )
-        if not (self.yes or click.confirm(question, err=True)):
+        if not (self.yes or confirm(question)):
             return False
         finish_past(self.spark, self.pipeline, self.planned[query], self.steps.show)
         self.steps.clear()
@@ -197,7 +199,7 @@ class _Cures:
             click.echo(f"{query}: its state cannot be repartitioned: {conflict}; it continues as it is")
             return False
         question = f"{query}: repartition its state to {partitions} partitions?"
-        if not (self.yes or click.confirm(question, err=True)):
+        if not (self.yes or confirm(question)):
             return False
         backup: Path = repartition(self.spark, self.pipeline, query, partitions)
         former = _name(self.pipeline, backup)

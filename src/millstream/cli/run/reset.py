@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from millstream.cli.messages import print_hint
+from millstream.cli.messages import confirm_deletion, print_hint
 from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.run.sink_folders import find_folder, from_project, list_sink_folders
 from millstream.diagnostics.failure import InvalidInput
@@ -67,7 +67,7 @@ def command(
             for line in describe_reset(pipeline, name, emptied=folders):
                 click.echo(line, err=True)
         if not yes:
-            click.confirm("delete?", abort=True, err=True)
+            confirm_deletion("delete?")
         doomed: list[CheckpointPath] = [*map(pipeline.checkpoint_folder, existing), *folders]
         for folder in doomed:
             if folder.is_dir():

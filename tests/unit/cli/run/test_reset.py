@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -73,6 +74,34 @@ def test_with_sinks_the_local_folders_go_too() -> None:
 
     assert not Path("lake/latest").exists()
     assert Path("lake/copy/part.parquet").exists()
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("answer", "code", "message"),
+    [
+        ("n\n", 1, "nothing was deleted"),
+        (
+            "",
+            2,
+            "the question cannot be answered: standard input has ended\n  fix: to answer every question with yes",
+        ),
+    ],
+    ids=["no", "no standard input"],
+)
+def test_a_question_without_a_yes_ends_in_one_sentence(
+    answer: str,
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+
+    assert run_command(["reset", "latest"]) == code
+
+    assert message in capsys.readouterr().err
+    assert (CHECKPOINTS / "latest").exists()
 
 
 @pytest.mark.usefixtures("project")
