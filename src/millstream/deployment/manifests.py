@@ -61,8 +61,10 @@ def write_manifests(name: str, references: Sequence[Reference], arguments: Seque
 
 def kubernetes_name(name: str) -> str:
     """Return a name that Kubernetes accepts for its objects."""
-    plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST].rstrip("-")
-    return plain if plain[:1].isalpha() else f"pipeline-{plain}".rstrip("-")
+    plain = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
+    if not plain[:1].isalpha():
+        plain = f"pipeline-{plain}"
+    return plain[:_LONGEST].rstrip("-")
 
 
 def _variable(label: str, variable: Reference) -> dict[str, object]:

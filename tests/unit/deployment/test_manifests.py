@@ -127,6 +127,7 @@ def test_the_limit_of_cores_is_the_request_because_spark_takes_each_core_that_it
         ("2024_shop", "pipeline-2024-shop"),
         ("_", "pipeline"),
         ("a" * 80, "a" * 52),
+        ("1" * 80, "pipeline-" + "1" * 43),
     ],
 )
 def test_a_name_is_one_that_kubernetes_accepts(name: str, valid: str) -> None:
