@@ -26,7 +26,13 @@ class SparkCheck:
     def check(self, path: Path) -> dict[str, Any]:
         """Return the report of a file: the JSON of `check`, or `error` and `fix` if it could not be checked."""
         process = self._start()
-        timer = threading.Timer(PATIENCE, process.kill)
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            process.kill()
+
+        timer = threading.Timer(PATIENCE, end)
         timer.start()
         try:
             if process.stdin is None or process.stdout is None:
@@ -41,9 +47,9 @@ class SparkCheck:
         if not line:
             self._process = None
             return {
-                "error": "the check with Spark ended"
-                if timer.is_alive()
-                else "the check with Spark took too long",
+                "error": "the check with Spark took too long"
+                if is_late.is_set()
+                else "the check with Spark ended",
                 "fix": f"run it in a terminal: millstream check {path.name}",
             }
         report: dict[str, Any] = json.loads(line)
