@@ -49,16 +49,20 @@ def format_case(
 
 
 def format_findings(
-    findings: Sequence[Finding], files: Sequence[str], judged: Sequence[Mapping[str, Any]] = ()
+    findings: Sequence[Finding],
+    files: Sequence[str],
+    judged: Sequence[Mapping[str, Any]] = (),
+    command: str = "check",
 ) -> str:
     """Build one suite: errors fail, other findings pass with their text, and a file without findings passes.
 
-    A query of a script passes if it was checked, and is skipped with the reason if not.
+    `command` is the one that has the findings. A query of a script passes if it was checked, and is skipped with the
+    reason if not.
     """
     files_with_findings = {finding.span.file for finding in findings if finding.span}
     cases = [_format_finding(finding) for finding in findings]
     cases += [
-        format_case({"classname": file, "name": "check"}) for file in files if file not in files_with_findings
+        format_case({"classname": file, "name": command}) for file in files if file not in files_with_findings
     ]
     cases += [_format_query(query) for query in judged]
     counts: dict[str, object] = {
@@ -68,7 +72,7 @@ def format_findings(
     }
     if skipped := sum(not query["judged"] for query in judged):
         counts["skipped"] = skipped
-    return format_suites([JunitSuite("millstream check", cases, counts)], counts)
+    return format_suites([JunitSuite(f"millstream {command}", cases, counts)], counts)
 
 
 def _format_query(query: Mapping[str, Any]) -> str:

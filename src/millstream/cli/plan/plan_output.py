@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from millstream.diagnostics.finding import Finding, Severity
+from millstream.diagnostics.junit import format_findings
 from millstream.diagnostics.render import render
 from millstream.diagnostics.snippet import escape_control
 from millstream.plan.verdict import RestartVerdict
@@ -40,7 +41,11 @@ def render_plans(plans: Sequence[QueryPlan], loaded: LoadedSpec, form: str) -> s
         text = "".join(f"{escape_control(line)}\n" for plan in plans for line in _format(plan, loaded))
     else:
         findings = [finding for plan in plans for finding in list_findings(plan, loaded)]
-        text = render(findings, loaded.texts, "github" if form == "github" else "junit")
+        text = (
+            render(findings, loaded.texts, "github")
+            if form == "github"
+            else format_findings(findings, list(loaded.texts), command="plan")
+        )
     return redact_values(text)
 
 

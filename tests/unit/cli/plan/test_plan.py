@@ -163,6 +163,16 @@ def test_a_refused_query_is_an_annotation_with_its_line(folder: Folder) -> None:
     assert "query 'sums': silently wrong" in done.stdout
 
 
+def test_the_suite_of_a_build_server_has_the_name_of_the_command(folder: Folder) -> None:
+    folder.begin()
+    unchanged = folder.run("plan", "--fast", "--format", "junit").stdout
+    folder.change("json: in", "json: other")
+    changed = folder.run("plan", "--fast", "--format", "junit").stdout
+
+    assert '<testsuite name="millstream plan" tests="1" failures="0"' in unchanged
+    assert '<testsuite name="millstream plan"' in changed
+
+
 def test_the_text_says_how_to_start_all_the_same(folder: Folder) -> None:
     folder.begin()
     folder.change("json: in", "json: other")
