@@ -6,6 +6,7 @@ import json
 import textwrap
 from typing import TYPE_CHECKING
 
+from millstream.cli.table import terminal_width
 from millstream.diagnostics.finding import Finding, Severity
 from millstream.diagnostics.junit import format_findings
 from millstream.diagnostics.render import render
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from millstream.plan.query_plan import QueryPlan
     from millstream.plan.verdict import Judgement
 
+# Longer lines are hard to read, also on a wide terminal.
 _WIDTH = 110
 _UNFINISHED = "the rows in its sinks are yet to be replaced; --apply was interrupted"
 _SEVERITIES = {
@@ -87,8 +89,9 @@ def _format(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[str]:
 
 
 def _indent(text: str, indent: str) -> list[str]:
+    width = min(_WIDTH, terminal_width() or _WIDTH)
     return textwrap.wrap(
-        text, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+        text, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
     )
 
 

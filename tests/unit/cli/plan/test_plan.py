@@ -163,6 +163,16 @@ def test_a_refused_query_is_an_annotation_with_its_line(folder: Folder) -> None:
     assert "query 'sums': silently wrong" in done.stdout
 
 
+def test_the_text_fits_into_the_terminal(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream.cli.plan.plan_output.terminal_width", lambda: 60)
+    folder.begin()
+    folder.change("json: in", "json: other")
+
+    lines = folder.run("plan", "--fast").stdout.splitlines()
+
+    assert max(map(len, (line for line in lines if "--accept" not in line))) <= 60
+
+
 def test_the_suite_of_a_build_server_has_the_name_of_the_command(folder: Folder) -> None:
     folder.begin()
     unchanged = folder.run("plan", "--fast", "--format", "junit").stdout
