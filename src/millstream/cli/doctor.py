@@ -245,11 +245,6 @@ def _folders() -> Iterator[EnvironmentCheck]:
         existing = next(parent for parent in (path, *path.parents) if parent.exists())
         free = shutil.disk_usage(existing).free
         if not os.access(existing, os.W_OK):
-            fix = (
-                "set MILLSTREAM_HOME to a writable folder"
-                if name == "cache folder"
-                else "work in a writable folder"
-            )
             yield EnvironmentCheck(name, "missing", f"{path} is not writable", fix)
         elif free < LEAST_DISK:
             yield EnvironmentCheck(
