@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
+import re
 import shutil
 import sys
 from dataclasses import asdict, dataclass
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 LEAST_DISK = 2 * 1024 * resources.MIB
 LEAST_MEMORY = 2 * 1024 * resources.MIB
 NOT_READY = 4
+# A bound of a requirement; Millstream's own have no other signs.
+_BOUND = re.compile(r"(==|>=|<)\s*([\d.]+)")
 
 
 @dataclass(frozen=True)
@@ -148,15 +152,39 @@ def _python() -> EnvironmentCheck:
 
 
 def _packages() -> Iterator[EnvironmentCheck]:
-    """Check each package that Millstream requires without an extra."""
+    """Check the version of each package that Millstream requires without an extra."""
     for line in metadata.requires("millstream") or ():
         if "extra ==" in line:
             continue
         name = line.split(";")[0].split("[")[0].rstrip("<>=!~0123456789., ")
         try:
-            yield EnvironmentCheck(name, "ok", metadata.version(name))
+            version = metadata.version(name)
         except metadata.PackageNotFoundError:
             yield EnvironmentCheck(name, "missing", "not installed", f"pip install '{line}'")
+            continue
+        if _is_within(version, line):
+            yield EnvironmentCheck(name, "ok", version)
+        else:
+            yield EnvironmentCheck(
+                name, "missing", f"{version}, but Millstream needs {line}", f"pip install '{line}'"
+            )
+
+
+def _is_within(version: str, requirement: str) -> bool:
+    """Return whether a version is within the bounds of a requirement, such as `pandas<3,>=2.2`."""
+    compare = {"==": operator.eq, ">=": operator.ge, "<": operator.lt}
+    return all(
+        compare[sign](_list_numbers(version), _list_numbers(bound))
+        for sign, bound in _BOUND.findall(requirement.partition(";")[0])
+    )
+
+
+def _list_numbers(version: str) -> list[int]:
+    """Return the numbers of a version without zeros at its end: 3.0 is no later than 3."""
+    numbers = [int(number) for number in re.findall(r"\d+", re.split(r"[^\d.]", version)[0])]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers
 
 
 def _compiled_modules() -> EnvironmentCheck:

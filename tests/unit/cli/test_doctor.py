@@ -1,9 +1,9 @@
-"""What `millstream doctor` says of modules that are compiled again at each start."""
+"""What `millstream doctor` says of packages, and of modules that are compiled again at each start."""
 
 from __future__ import annotations
 
 import sys
-from importlib import util
+from importlib import metadata, util
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,3 +53,27 @@ def test_the_first_start_stores_modules(compiled: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
     assert (compiled_modules().state, compiled.exists()) == ("ok", False)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "version", "state"),
+    [
+        ("pyspark==4.2.0", "4.2.0", "ok"),
+        ("pyspark==4.2.0", "4.1.1", "missing"),
+        ("pandas<3,>=2.2", "2.3.1", "ok"),
+        ("pandas<3,>=2.2", "2.2", "ok"),
+        ("pandas<3,>=2.2", "3.0.0rc1", "missing"),
+        ("pandas<3,>=2.2", "2.1.4", "missing"),
+        ("psycopg[binary]>=3.2", "3.2.0", "ok"),
+    ],
+)
+def test_a_package_has_a_version_that_millstream_needs(
+    requirement: str, version: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "requires", lambda _: [requirement])
+    monkeypatch.setattr(metadata, "version", lambda _: version)
+
+    (check,) = doctor._packages()
+
+    assert check.state == state
+    assert check.fix == ("" if state == "ok" else f"pip install '{requirement}'")
