@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import commands
+from millstream.diagnostics.guarantee_table import format_guarantee_table
 
 if TYPE_CHECKING:
     from commands import Done
@@ -39,6 +41,17 @@ def test_every_sink_of_it_has_a_guarantee_with_reasons(name: str) -> None:
     guarantees = json.loads(call(name, "check", "--fast", "--format", "json").stdout)["guarantees"]
     assert guarantees
     assert all(item["guarantee"] and item["reasons"] for item in guarantees)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_readme_shows_the_guarantees_as_the_check_prints_them(name: str) -> None:
+    text = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```text\n(query +sink +guarantee +.*?)^```", text, re.MULTILINE | re.DOTALL)
+    if not blocks:
+        return
+    guarantees = json.loads(call(name, "check", "--fast", "--format", "json").stdout)["guarantees"]
+
+    assert [block.splitlines() for block in blocks] == [format_guarantee_table(guarantees)]
 
 
 @pytest.mark.parametrize("name", NAMES)
