@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
+from functools import cache
 
 from generators.layout import MADE, PACKAGE, ROOT, escaped, joined
 from millstream.analysis.rule_pages import find_pages as code_pages
@@ -32,11 +34,44 @@ def rules_page() -> str:
 
 
 def severity(code: str) -> str:
-    """How grave the findings of a code are, as its page shows them."""
+    """Return how grave the findings of a code are: as its page shows them, or else as the package builds them."""
     page = read_page(code) or ""
     matches = re.findall(rf"(?:#|--) (error|warning|info): (?:\[MS\d{{3}}\] ?)*\[{code}\]", page)
     matches += re.findall(rf"^(error|warning|info)\[{code}\]", page, re.MULTILINE)
-    return " or ".join(word for word in ("error", "warning", "info") if word in matches) or "error"
+    matches = matches or _severities_in_code().get(code) or ["error"]
+    return " or ".join(word for word in ("error", "warning", "info") if word in matches)
+
+
+@cache
+def _severities_in_code() -> dict[str, list[str]]:
+    """By code: the severities with which the package builds findings."""
+    result: dict[str, list[str]] = defaultdict(list)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        assigned: dict[str, list[str]] = defaultdict(list)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                assigned[node.targets[0].id] += _severities_of(node.value)
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("build_finding")):
+                continue
+            value = next((item.value for item in node.keywords if item.arg == "severity"), None)
+            words = ["error"] if value is None else _severities_of(value)
+            if isinstance(value, ast.Name):
+                words = assigned[value.id]
+            for constant in ast.walk(node.args[0]):
+                if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+                    result[constant.value] += words
+    return result
+
+
+def _severities_of(expression: ast.expr) -> list[str]:
+    """Return the severities that an expression names: `Severity.INFO if … else Severity.ERROR`."""
+    return [
+        node.attr.lower()
+        for node in ast.walk(expression)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Severity"
+    ]
 
 
 def spark(code: str) -> str:
