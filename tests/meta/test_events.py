@@ -21,3 +21,18 @@ def test_the_page_of_events_names_every_event_that_a_run_tells(root: Path) -> No
     page = (root / "docs/reference/events.md").read_text(encoding="utf-8")
 
     assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
+def test_a_run_has_every_event_that_the_page_names(root: Path) -> None:
+    names = {
+        name
+        for folder in ("engine", "cli")
+        for file in (root / "src/millstream" / folder).rglob("*.py")
+        for name in re.findall(r"emit\(\s*\"(\w+)\"", file.read_text(encoding="utf-8"))
+    }
+    page = (root / "docs/reference/events.md").read_text(encoding="utf-8")
+    table = page.partition("\n`batch_committed` has:\n")[0]
+    documented = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+    assert "run_stopped" in documented
+    assert sorted(set(documented) - names) == []

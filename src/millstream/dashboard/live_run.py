@@ -162,14 +162,14 @@ class LivePage:
             self.feed.engine, self.feed.folded.read_open_files = None, tuple
             engine.close()
 
-    def offer_actions(self, end: Callable[[], None], restart: Callable[[str], None]) -> None:
-        """Let the page ask the run to end, to restart a query and to deliver dead letters again."""
-        self.feed.actions = RunActions(
-            self.pipeline,
-            end,
-            restart,
-            lambda text: self.feed.take(Event("action", data={"text": text})),
-        )
+    def offer_actions(
+        self, end: Callable[[], None], restart: Callable[[str], None], report: Callable[[str], None]
+    ) -> None:
+        """Let the page ask the run to end, to restart a query and to deliver dead letters again.
+
+        `report` receives a sentence on each action that was requested.
+        """
+        self.feed.actions = RunActions(self.pipeline, end, restart, report)
         self.feed.folded.actions = NAMES
 
     def describe_check(self, checked: CheckResult) -> dict[str, Any]:

@@ -277,7 +277,9 @@ def start(
             def watch(supervisor: Supervisor) -> None:
                 ending.watch(supervisor)
                 supervisor.locate_sql = partial(_locate_sql, loaded)
-                page.offer_actions(ending.request, supervisor.restart)
+                page.offer_actions(
+                    ending.request, supervisor.restart, lambda text: events.emit("action", text=text)
+                )
 
             succeeded = run_pipeline(
                 spark, pipeline, following, events, probed, gaps=gaps, on_supervisor=watch

@@ -42,7 +42,7 @@ class Event:
 
     `event` is one of phase, run_started, plan, query_started, batch_started, batch_written, batch_committed,
     dead_letter, set_aside, still_spooled, delivered_later, gap, adopted, warning, waiting, going_on, idle, retry,
-    query_failed, query_stopped, stopping, run_stopped.
+    query_failed, query_stopped, action, stopping, run_stopped.
     """
 
     event: str
