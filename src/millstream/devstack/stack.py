@@ -203,7 +203,7 @@ def log_file(folder: Path, server: str) -> Path:
 def _require_known(server: str) -> str:
     if server not in ALL_SERVERS:
         raise InvalidInput(
-            f"the stack has no server '{server}'", f"use {', '.join(SERVERS)} or {SPARK_MASTER}"
+            f"the stack has no server '{server}'", "'millstream ps' lists the servers of the stack"
         )
     return server
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="down")
-@click.argument("servers", nargs=-1, type=click.Choice(stack.ALL_SERVERS), metavar="[kafka] [postgres]")
+@click.argument("servers", nargs=-1, type=click.Choice(stack.ALL_SERVERS), metavar="[SERVER]...")
 @project_options
 def command(
     servers: tuple[str, ...],
@@ -25,8 +25,8 @@ def command(
 ) -> None:
     """Stop the local servers of a project and keep their data.
 
-    If kafka or postgres is named, stop only that server; 'millstream up kafka' starts it again at the same
-    address.
+    If a SERVER is named, such as kafka, postgres, spark-master or spark-worker-1, stop only that server;
+    'millstream ps' lists the servers, and 'millstream up kafka' starts one again at the same address.
     """
     folder = find_spec(file).parent
     for server in servers:

@@ -31,7 +31,7 @@ _LOOK = 0.5
 
 
 @click.command(name="up")
-@click.argument("servers", nargs=-1, type=click.Choice(stack.ALL_SERVERS), metavar="[kafka] [postgres]")
+@click.argument("servers", nargs=-1, type=click.Choice(stack.ALL_SERVERS), metavar="[SERVER]...")
 @project_options
 @click.option(
     "-d", "--detach", is_flag=True, help="Return when the servers are ready, and leave them running."
@@ -88,7 +88,7 @@ def command(
     kafka: str | None,
     postgres_url: str | None,
 ) -> None:
-    """Start a local Kafka broker and a local Postgres server for a project, or only one of the two.
+    """Start a local Kafka broker and a local Postgres server for a project, or only each SERVER that is named.
 
     The servers run until you press Ctrl-C. With --detach, the command returns when the servers are ready, and
     'millstream down' stops them. The servers keep their data in both cases. The command creates missing
