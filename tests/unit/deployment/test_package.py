@@ -108,6 +108,17 @@ def test_a_pattern_that_matches_nothing_or_a_secret_is_refused(
     assert not (project / "dist").exists()
 
 
+def test_the_archive_is_named_relative_to_the_working_folder(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+
+    assert run_command(["package", "-o", "dist/shop.tar.gz"]) == 0
+    assert capsys.readouterr().out.startswith("dist/shop.tar.gz: ")
+    assert run_command(["package"]) == 0
+    assert capsys.readouterr().out.startswith("dist/")
+
+
 def test_a_former_archive_is_not_packed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["package", "-f", str(project), "-o", str(project / "dist/former.tar.gz")]) == 0
     archive = (project / "dist/former.tar.gz").read_bytes()

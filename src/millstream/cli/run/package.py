@@ -71,6 +71,8 @@ def command(file: Path | None, output: Path | None, include: tuple[str, ...], *,
 def _report(package: PipelinePackage, archive: Path, *, as_json: bool) -> None:
     import json
 
+    from millstream.pipeline.load.loader import display_path
+
     variables = [
         reference.name
         for reference in package.variables
@@ -94,7 +96,7 @@ def _report(package: PipelinePackage, archive: Path, *, as_json: bool) -> None:
     project = sum(name.startswith("project/") for name in package.contents)
     jars = sum(name.startswith("jars/") for name in package.contents)
     click.echo(
-        f"{archive}: {archive.stat().st_size / 1e6:.0f} MB, {project} files of the project, {jars} jars"
+        f"{display_path(archive)}: {archive.stat().st_size / 1e6:.0f} MB, {project} files of the project, {jars} jars"
     )
     for name, reason in package.left_out.items():
         click.echo(f"left out: {name}, {reason}", err=True)
