@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from millstream.cli.run import run_output
+from millstream.engine.events.event_bus import Event
+from millstream.engine.events.event_messages import format_event
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,3 +38,18 @@ def test_a_run_has_every_event_that_the_page_names(root: Path) -> None:
 
     assert "run_stopped" in documented
     assert sorted(set(documented) - names) == []
+
+
+def test_the_page_of_the_live_pages_data_has_the_texts_of_events(root: Path) -> None:
+    page = (root / "docs/reference/page-api.md").read_text(encoding="utf-8")
+    batch = {
+        "batch": 12,
+        "rows_in": 2011,
+        "rows_out": 12,
+        "late_rows": 0,
+        "input_rate": 402.1,
+        "duration_ms": {"triggerExecution": 1600},
+    }
+
+    assert f'"{format_event(Event("dead_letter", "funnel", {"records": 2, "batch": 11}))}"' in page
+    assert f'"{format_event(Event("batch_committed", "funnel", batch))}"' in page

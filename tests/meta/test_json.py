@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 from millstream.analysis.query.delivery_guarantee import GuaranteeReason, Promise
 from millstream.backfill.batches import BatchOutcome, BatchReport
 from millstream.backfill.report import BackfillReport, SinkOutcome
 from millstream.cli.deadletter.text import dead_letter_json
+from millstream.cli.main import COMMANDS, command_module
 from millstream.connectors.api.dead_letters import DeadLetter
 from millstream.connectors.api.values.event_time_range import EventTimeRange
 from millstream.diagnostics.render import render
@@ -22,6 +25,7 @@ from millstream.spec.guarantee import Guarantee
 from millstream.testing.runner.results import CaseOutcome, Result, format_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -30,6 +34,25 @@ def samples(root: Path) -> list[dict[str, Any]]:
     """The objects that the page shows: a finding, a guarantee, a dead letter."""
     text = (root / "docs/reference/json.md").read_text(encoding="utf-8")
     return [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+
+
+def _commands_with_json(command: click.Command, name: str) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        for inner, item in command.commands.items():
+            yield from _commands_with_json(item, f"{name} {inner}")
+    elif any("--json" in option.opts for option in command.params):
+        yield name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_names_every_command_that_prints_json(root: Path, name: str) -> None:
+    page = (root / "docs/reference/json.md").read_text(encoding="utf-8")
+    command: click.Command = importlib.import_module(command_module(name)).command
+
+    spans = re.findall(r"`([^`\n]+)`", page)
+    commands = [*_commands_with_json(command, name)]
+
+    assert [item for item in commands if not any(f"{item} " in f"{span} " for span in spans)] == []
 
 
 def test_a_finding_has_the_fields_that_the_page_shows(samples: list[dict[str, Any]]) -> None:

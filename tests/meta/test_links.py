@@ -61,6 +61,21 @@ def test_every_page_of_docs_can_be_reached_from_its_front_page(root: Path) -> No
     )
 
 
+def test_the_front_page_links_every_page_that_a_reader_may_look_for(root: Path) -> None:
+    front = root / "docs/README.md"
+    links = {
+        (front.parent / (item or other).partition("#")[0]).resolve()
+        for item, other in LINK.findall(FENCED.sub("", front.read_text(encoding="utf-8")))
+    }
+    pages = {
+        page
+        for folder in ("how-to", "production", "explain", "reference")
+        for page in (root / "docs" / folder).rglob("*.md")
+    }
+
+    assert sorted(str(page.relative_to(root)) for page in pages - links) == []
+
+
 def test_the_tests_that_back_the_table_of_guarantees_exist(root: Path) -> None:
     page = (root / "docs/explain/guarantees.md").read_text(encoding="utf-8")
     missing = [

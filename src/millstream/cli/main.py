@@ -176,7 +176,7 @@ add_message_options(cli, hidden=False)
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line and exit: 0, 1, 2, 3, 4 or 70 (see docs/reference/command-line.md)."""
+    """Run the command line and exit with a code of docs/reference/command-line.md."""
     stderr_redaction.install()
     exit_on_termination()
     sys.exit(run_command(args))

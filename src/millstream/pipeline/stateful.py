@@ -26,7 +26,7 @@ class Clock(StrEnum):
     """The clock that timers, time-outs and time to live use."""
 
     NONE = "none"
-    """No timers."""
+    """No timers or time-outs."""
     PROCESSING_TIME = "processing_time"
     """The machine's clock at the start of each batch."""
     EVENT_TIME = "event_time"

@@ -171,9 +171,9 @@ def command(
     'millstream plan' explains why. Without --connect, the command contacts no broker or database. With
     --connect, it also checks that each source and sink of a spec exists and that the sinks accept the rows.
 
-    Exit codes: 0, no errors (warnings do not count); 1, errors; 2, a spec cannot be read; 4, --connect cannot
-    reach a system; 5, no query of any script could be checked. With several targets, the exit code is the
-    highest one of 1, 2 and 4; 5 is returned only if none of these applies.
+    Exit codes: 0, no errors (warnings do not count); 1, errors, or --diff has printed an edit; 2, a spec cannot
+    be read; 4, --connect cannot reach a system; 5, no query of any script could be checked. With several
+    targets, the exit code is the highest one of 1, 2 and 4; 5 is returned only if none of these applies.
     """
     from millstream.checking.batch_check import Checker
     from millstream.checking.given_columns import read_columns
