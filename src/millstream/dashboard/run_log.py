@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Bytes of a segment; compressing this much to a tenth takes a tenth of a second.
 SEGMENT = 4_000_000
-# Maximum compressed bytes of a log. A day of ten queries at a batch per second is some 100 MB.
+# Maximum compressed bytes of a log. A day of ten queries at a batch per second is some 130 MB.
 MOST = 150_000_000
 # A thinned segment has one batch of this many per query, and every other event.
 EVERY = 10

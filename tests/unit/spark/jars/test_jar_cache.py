@@ -55,6 +55,20 @@ def test_the_lock_is_sorted_and_each_jar_has_a_sum_and_a_size() -> None:
         assert all(len(jar.sha256) == 64 and jar.size > 0 for jar in entries), group
 
 
+def test_the_pages_have_the_numbers_of_jars() -> None:
+    jars = jar_cache.locked_jars()
+    mirror, cluster = (
+        " ".join(Path("docs/how-to", page).read_text(encoding="utf-8").split())
+        for page in ("mirror.md", "cluster.md")
+    )
+
+    assert len(jars["spark"]) == 12
+    assert "Spark needs twelve jars" in mirror
+    assert f"the local broker needs {len(jars['broker'])} more" in mirror
+    megabytes = sum(jar.size for jar in jars["s3-server"]) / 1e6
+    assert f"the server's {len(jars['s3-server'])} jars of {megabytes:.0f} MB" in cluster
+
+
 def test_the_lock_holds_what_its_tool_names() -> None:
     text = Path("tools/lock_jars.py").read_text()
     for jar in (jar for entries in jar_cache.locked_jars().values() for jar in entries):
