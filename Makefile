@@ -23,12 +23,12 @@ LINTS := lint-types lint-pages lint-imports lint-packages lint-ruff lint-format 
 .PHONY: help install check quick lint $(LINTS) page editor site wheel test page-packages jars test-all examples demo clean
 .DEFAULT_GOAL := help
 
-help:  ## say what there is
+help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 install: .venv/dev  ## make .venv with millstream, its local servers and the tools of development
 
-check: .venv/dev  ## what must hold before a commit, in a minute; no Spark
+check: .venv/dev  ## checks before a commit, without Spark; about a minute
 	@$(MAKE) --no-print-directory --jobs=3 --keep-going quick $(LINTS)
 
 quick: .venv/dev
@@ -71,14 +71,14 @@ page: .venv/dev  ## build the live page from page/ into the package; needs Node
 editor:  ## lint, test and package the extension for VS Code, in editors/vscode/dist; needs Node 20.19
 	cd editors/vscode && npm ci --ignore-scripts && npm run lint && npm test && npm run package
 
-site: .venv/dev  ## build the documentation site into build/site; a broken link ends it
+site: .venv/dev  ## build the documentation site into build/site; fails on a broken link
 	$(BIN)/python tools/build_site.py
 
 wheel: site  ## build the wheel, with the site inside, and the sdist into dist/
 	rm -rf dist
 	$(BIN)/python -m build --sdist --wheel
 
-test: .venv/dev  ## every test, of sweeps a part; fetches the jars once
+test: .venv/dev  ## all tests, with a sample of each sweep; downloads the jars once
 	@$(MAKE) --no-print-directory --jobs=2 page-packages jars
 	@# The archive of classes is made beside the first tests, which start no JVM, and before the others: so `nice`.
 	@{ $(BIN)/python -m millstream.spark.cds_training || echo "no class-data archive; each JVM starts the slower"; } & \
@@ -91,7 +91,7 @@ page-packages: .venv/dev
 jars: .venv/dev
 	$(BIN)/millstream jars fetch >/dev/null
 
-test-all:  ## every test, and all of each sweep: what the last commit of a larger change must pass
+test-all:  ## all tests with every combination: run it before a larger change is done
 	@MILLSTREAM_SWEEP=all $(MAKE) --no-print-directory test
 
 examples: .venv/dev  ## run every example on a local stack and compare; ONLY=NAME for one
@@ -100,7 +100,7 @@ examples: .venv/dev  ## run every example on a local stack and compare; ONLY=NAM
 demo: .venv/use  ## servers, traffic and the e-commerce pipeline; Ctrl-C ends it
 	$(BIN)/millstream demo
 
-clean:  ## remove what can be made again
+clean:  ## remove what can be built again
 	rm -rf .venv page/node_modules editors/vscode/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests tools examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 

@@ -71,8 +71,7 @@ class FilesSource(Source):
     max_files_per_trigger: int | None = Field(default=None, ge=1)
     """Maximum number of files per batch. Default: all available files."""
     max_file_age: Duration | None = None
-    """Skip a file that arrives when a newer file was already read, and is older than the newest file by more than
-    this. Default: no limit."""
+    """Skip a file that is more than this older than the newest file read so far. Default: no limit."""
     latest_first: bool = False
     """Read the newest files first, if there are more files than one batch reads."""
     file_name_only: bool = False
