@@ -1,8 +1,9 @@
-"""Refuse retired words in the prose of the docs, of the package's docstrings and messages, and of the live page.
+"""Refuse retired words in the prose of the docs, the examples, the package's docstrings and messages, and the page.
 
 `python tools/prose.py` prints each place with its replacement and ends with 1. Code is not prose: blocks and spans
-of code in Markdown and docstrings are skipped, and so are comments. `BUDGET` has the number of retired words that a
-folder may still contain; more fails, and `--lower` writes smaller numbers into the table after a rewrite.
+of code in Markdown and docstrings are skipped, and so are comments, except in the YAML of the examples. `BUDGET` has
+the number of retired words that a folder may still contain; more fails, and `--lower` writes smaller numbers into the
+table after a rewrite.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ PAGE_TEXT = re.compile(
     r'"(?:[^"\\\n]|\\.)* (?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)* (?:[^`\\]|\\.)*`|(?<=>)[^<>{}\n]* [^<>{}\n]*(?=<)'
 )
 HOLE = re.compile(r"\$\{[^}]*\}")
+# A comment of YAML or of SQL inside it, or a key of several words: the name of a test.
+YAML_TEXT = re.compile(r"(?:^|(?<=\s))(?:#|--) .*|^ +[^\s#{}\[\]:-][^{}\[\]:]* [^{}\[\]:]*:$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,21 @@ def check_page_source(text: str) -> Iterator[tuple[int, str, str]]:
             yield before + line, word, instead
 
 
-KINDS = {".md": check_markdown, ".py": check_python, ".ts": check_page_source, ".tsx": check_page_source}
+def check_yaml(text: str) -> Iterator[tuple[int, str, str]]:
+    """Check the comments of a spec or of its tests, and the names of the tests."""
+    for match in YAML_TEXT.finditer(text):
+        before = text.count("\n", 0, match.start())
+        for line, word, instead in find_words(blank_out(match.group(), CODE)):
+            yield before + line, word, instead
+
+
+KINDS = {
+    ".md": check_markdown,
+    ".py": check_python,
+    ".ts": check_page_source,
+    ".tsx": check_page_source,
+    ".yml": check_yaml,
+}
 
 
 def list_files(root: Path, name: str) -> Iterator[Path]:
@@ -180,7 +197,9 @@ def list_files(root: Path, name: str) -> Iterator[Path]:
     candidates = [start] if start.is_file() else sorted(start.rglob("*"))
     for file in candidates:
         generated = file.is_relative_to(root / GENERATED) or "static" in file.parts
-        if file.suffix in KINDS and not generated and not (name == "examples" and file.suffix != ".md"):
+        # Other YAML is settings and data.
+        is_example = start.is_relative_to(root / "examples")
+        if file.suffix in KINDS and not generated and (is_example or file.suffix != ".yml"):
             yield file
 
 

@@ -1,6 +1,6 @@
 """The pipeline of pipeline.yml in Python: `millstream check -f pipeline.py`, `millstream run -f pipeline.py`.
 
-Names of queries, folders and checkpoints are the same, so that one may go on where the other ended.
+Names of queries, folders and checkpoints are the same, so that one can continue where the other ended.
 """
 
 from __future__ import annotations
@@ -74,21 +74,21 @@ def averages(activity: DataFrame) -> DataFrame:
 
 
 def flat(counted: DataFrame) -> DataFrame:
-    """The window's start and end as columns of their own."""
+    """The window's start and end as two columns."""
     start, end = (F.col(f"window.{one}").alias(f"window_{one}") for one in ("start", "end"))
     return counted.select(start, end, "User", "readings")
 
 
 @phones.view
 def windows(activity: DataFrame) -> DataFrame:
-    """How many readings of each person in ten minutes; a window is let go when the watermark has passed it."""
+    """How many readings of each person in ten minutes; a window is deleted when the watermark has passed it."""
     grouped = activity.groupBy(F.window("Creation_Time", "10 minutes"), "User")
     return flat(grouped.agg(F.count("*").alias("readings")))
 
 
 @phones.view
 def windows_for_ever(activity_without_watermark: DataFrame) -> DataFrame:
-    """The same, and no window is ever let go."""
+    """The same, and no window is ever deleted."""
     grouped = activity_without_watermark.groupBy(F.window("Creation_Time", "10 minutes"), "User")
     # millstream: allow MS201 — what becomes of a query without a watermark is what this example shows
     counted = grouped.agg(F.count("*").alias("readings"))

@@ -1,7 +1,7 @@
 """Listen to a run: `millstream run --json | python watch.py`.
 
-Each line that comes is an event. In a hand-written job a `StreamingQueryListener` hears the same: that a query began,
-what a batch did, and why a query ended.
+Each line of the input is an event. In a hand-written job a `StreamingQueryListener` receives the same: that a query
+began, what a batch did, and why a query ended.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 
-def told(event: dict[str, Any]) -> str | None:
-    """A line for a person; None for an event that this program does not care about."""
+def describe(event: dict[str, Any]) -> str | None:
+    """Return a line for a person, or None for an event that this program ignores."""
     match event["event"]:
         case "query_started":
             behind = "from the beginning" if event["batch"] is None else f"behind batch {event['batch']}"
@@ -24,20 +24,18 @@ def told(event: dict[str, Any]) -> str | None:
                 f"state {event['state_rows']} rows, {event['state_bytes'] / 1e6:.1f} MB"
             )
         case "query_failed":
-            found = "".join(f"\n  fails by itself: {one}" for one in event["record"])
-            return (
-                f"{event['query']} failed ({event['cause']}): {event['reason']}{found}\n  fix: {event['fix']}"
-            )
+            records = "".join(f"\n  fails by itself: {place}" for place in event["record"])
+            return f"{event['query']} failed ({event['cause']}): {event['reason']}{records}\n  fix: {event['fix']}"
         case "query_stopped":
             return f"{event['query']} ended: {event['reason']}"
     return None
 
 
 def main() -> None:
-    """Print what is told, as it comes."""
+    """Print a line for each event as it arrives."""
     for line in sys.stdin:
-        if (said := told(json.loads(line))) is not None:
-            sys.stdout.write(f"{said}\n")
+        if (text := describe(json.loads(line))) is not None:
+            sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 
 

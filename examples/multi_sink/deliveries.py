@@ -1,7 +1,7 @@
-"""What a batch becomes beside its raw rows: totals by user in a Delta table, and a line in a Postgres log.
+"""What a batch becomes in addition to its raw rows: totals by user in a Delta table, and a line in a Postgres log.
 
 Both functions may get the same batch again: when the run died after they had written it and before Spark knew. So
-both keep, with what they write, which batch it was. A batch id alone does not name it for ever, because a
+both keep, with what they write, which batch it was. A batch id alone does not identify it forever, because a
 fresh checkpoint counts from 0 again; `query_id`, which belongs to the checkpoint, and the number together do.
 
 `Outbox` gets single rows and not batches. It has no number to keep; what it writes is named by a key of the row.
@@ -52,10 +52,10 @@ ON CONFLICT (query_id, batch_id) DO NOTHING
 
 
 def user_totals(frame: DataFrame, batch: Batch) -> None:
-    """Add a batch to the totals of its users: a sum, so a batch that is added twice is wrong for ever.
+    """Add a batch to the totals of its users: a sum, so a batch that is added twice is wrong forever.
 
     One MERGE is one commit of the table: either all users of the batch have its number, or none. So the number in the
-    row tells whether the batch is in it, and the condition passes over a row that has it.
+    row tells whether the batch is in it, and the condition skips a row that has it.
     """
     if frame.isEmpty():
         return

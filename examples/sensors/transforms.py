@@ -1,4 +1,4 @@
-"""An aggregate of our own: the mean of the middle of a sensor's readings, which one wild value cannot move."""
+"""A custom aggregate: the mean of the middle of a sensor's readings, which one wild value cannot move."""
 
 from __future__ import annotations
 

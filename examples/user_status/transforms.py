@@ -124,7 +124,7 @@ class Alerts:
         self.last.clear()
 
     def silent(self, user: str, status: str, at: int) -> Iterator[Row]:
-        """What is told of a user whose hour is over."""
+        """Return the row of a user who has timed out."""
         if status == "busy":
             yield Row(user_id=user, alert="fell silent while busy", at=moment(at))
 
@@ -132,7 +132,7 @@ class Alerts:
 class Habits:
     """How much a user does, what came last, and what most often of late: a value, a list and a map.
 
-    The map's entries are forgotten by themselves, a day after they were last written (`ttl`), and nobody is told.
+    The map's entries are deleted automatically, a day after they were last written (`ttl`), without a row.
     """
 
     total: Any
@@ -159,7 +159,7 @@ class Habits:
         yield Row(user_id=key[0], actions=total, latest=" ".join(latest), of_late=min(counted)[1])
 
 
-def told(user: str, status: str, at: int) -> pd.DataFrame:
+def status_row(user: str, status: str, at: int) -> pd.DataFrame:
     """One row of the result."""
     return pd.DataFrame({"user_id": [user], "status": [status], "since": [pd.Timestamp(at, unit="ms")]})
 
@@ -170,7 +170,7 @@ def older(key: Any, frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.D
     if state.hasTimedOut:
         at = state.get[1] + HOUR
         state.remove()
-        yield told(user, "gone", at)
+        yield status_row(user, "gone", at)
         return
     before, change = state.get if state.exists else None, None
     for row in arrived(row for frame in frames for row in frame.itertuples()):
@@ -180,11 +180,11 @@ def older(key: Any, frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.D
         if before is not None and at >= before[1] + HOUR:
             before = None
         if row.action == "sign_out":
-            before, change = None, told(user, "gone", at)
+            before, change = None, status_row(user, "gone", at)
             continue
         status = STATUS.get(row.action, before[0] if before else "signed in")
         if before is None or status != before[0]:
-            change = told(user, status, at)
+            change = status_row(user, status, at)
         before = (status, at)
     if before is not None:
         state.update(before)

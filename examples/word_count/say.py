@@ -1,4 +1,4 @@
-"""Send what is typed here to whoever connects: `python say.py [PORT]`, for machines without nc."""
+"""Send what is typed here to each client that connects: `python say.py [PORT]`, for machines without nc."""
 
 import socket
 import sys

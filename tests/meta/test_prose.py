@@ -19,6 +19,9 @@ BAD = {
     "src/message.py": ('name = "x"\nerror = f"query {name}: mend the file {name!r}"\n', 2, "mend"),
     "page/words.ts": ("const text = `${count} rows; the run goes on`;\n", 1, "goes on"),
     "page/panel.tsx": ("return (\n  <p>See beside the plot</p>\n);\n", 2, "beside"),
+    "examples/comment.yml": ("name: shop\nspark: {}  # Beside the table.\n", 2, "Beside"),
+    "examples/sql.yml": ("views:\n  a: |\n    SELECT 1 -- nobody reads it\n", 3, "nobody"),
+    "examples/cases.yml": ("tests:\n  a record is set aside:\n    steps: []\n", 2, "set aside"),
 }
 
 GOOD = {
@@ -26,6 +29,8 @@ GOOD = {
     "docs/words.md": "Amend a recommendation in the warehouse for everyone: gold, reset, the table is bold.\n",
     "src/code.py": '"""Return `told`."""\n\ntold = nobody = 1  # told beside the house\n',
     "page/code.ts": "const told = nobody + house;\n",
+    "examples/values.yml": "told: {nobody: house}\nviews:\n  a: SELECT house FROM nobody\n",
+    "docs/data.yml": "# nobody\n",
 }
 
 

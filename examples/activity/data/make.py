@@ -1,4 +1,4 @@
-"""Write files of made-up phone readings into data/activity: the same options give the same bytes.
+"""Write files of generated phone readings into data/activity: the same options give the same bytes.
 
 A file is five minutes of all phones. A few rows come half an hour late, a few come twice, and one in the second file
 is broken.
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "activity"
 START = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
 FILE = timedelta(minutes=5)
 LATE = timedelta(minutes=30)
-# What is measured on each axis on the average, by activity: standing still moves nothing.
+# What is measured on each axis on the average, by activity: a phone at rest moves nothing.
 ACTIVITIES = {
     "bike": (0.4, -0.2, 9.1),
     "sit": (0.0, 0.0, 9.8),

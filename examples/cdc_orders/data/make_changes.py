@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=2000, help="so many changes")
+    parser.add_argument("--rows", type=int, default=2000, help="number of changes")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--print", action="store_true", help="print the values instead")
     given = parser.parse_args()

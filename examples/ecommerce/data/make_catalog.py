@@ -9,7 +9,7 @@ CATEGORIES = ("books", "garden", "kitchen", "sports", "toys")
 
 
 def main() -> None:
-    """Write product_catalog/catalog.parquet beside this file."""
+    """Write product_catalog/catalog.parquet next to this file."""
     numbers = range(1, 51)
     table = pa.table(
         {

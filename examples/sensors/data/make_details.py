@@ -7,7 +7,7 @@ ROOMS = ("boiler", "cellar", "hall", "roof")
 
 
 def main() -> None:
-    """Write sensor_details/details.csv beside this file."""
+    """Write sensor_details/details.csv next to this file."""
     folder = Path(__file__).parent / "sensor_details"
     folder.mkdir(exist_ok=True)
     with (folder / "details.csv").open("w", encoding="utf-8", newline="") as file:

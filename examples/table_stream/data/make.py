@@ -1,4 +1,4 @@
-"""Write files of made-up order events into data/order_events: the same options give the same bytes.
+"""Write files of generated order events into data/order_events: the same options give the same bytes.
 
 A file is an hour. An order is placed, most are paid and shipped, some are cancelled. A few events come twice, a few
 come three hours late.
