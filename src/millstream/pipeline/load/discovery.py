@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from millstream.diagnostics.finding import Finding, Span
 from millstream.diagnostics.spec_codes import build_finding
 from millstream.pipeline.functions import list_functions
-from millstream.pipeline.sql.references import parse_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,6 +129,8 @@ def _function_name(view: Any) -> str:
 
 def _read_names(views: Mapping[str, Any], queries: Any) -> set[str]:
     """Return the names that queries and views read."""
+    from millstream.pipeline.sql.references import parse_sql  # noqa: PLC0415 - only for a project with transforms.py
+
     names: set[str] = set()
     for name, query in queries.items() if isinstance(queries, dict) else ():
         reads = query.get("from") if isinstance(query, dict) else None
