@@ -148,10 +148,10 @@ def test_a_line_within_a_statement_is_no_magic(tmp_path: Path, before: str, code
 
 def test_a_script_has_the_encoding_that_it_declares(tmp_path: Path) -> None:
     file = tmp_path / "job.py"
-    file.write_bytes("# -*- coding: latin-1 -*-\nname = 'caf\u00e9'\n".encode("latin-1"))
+    file.write_bytes("# -*- coding: latin-1 -*-\nname = 'r\u00e9sum\u00e9'\n".encode("latin-1"))
 
     with open_parts(file) as (part,):
-        assert ast.parse(part.text).body[0].value.value == "caf\u00e9"  # type: ignore[attr-defined]
+        assert ast.parse(part.text).body[0].value.value == "r\u00e9sum\u00e9"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
