@@ -76,8 +76,12 @@ def test_a_browser_in_the_terminal_gets_the_page(site: Path, monkeypatch: pytest
         return True
 
     monkeypatch.setattr(docs.webbrowser, "open", browse)
-
-    assert run_command(["docs"]) == 0
+    # A shell starts a program in the background with SIGINT ignored.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert run_command(["docs"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, former)
 
     assert pages == [b"the start page"]
 
