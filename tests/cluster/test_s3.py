@@ -66,6 +66,19 @@ with CheckpointLock(folder, "remote.orders"):
     spool.oldest().forget()
     answer["has"] = spool.has_batches()
 """
+FOLDERS = """
+import time
+from millstream.spark import internals
+
+jvm = internals.jvm(spark)
+folder = jvm.org.apache.hadoop.fs.Path(f"{root}/job")
+system = folder.getFileSystem(internals.hadoop_configuration(spark))
+system.mkdirs(jvm.org.apache.hadoop.fs.Path(folder, "_temporary/0"))
+system.mkdirs(jvm.org.apache.hadoop.fs.Path(folder, "_temporary/0/_temporary"))
+begun = time.monotonic()
+system.delete(folder, True)
+answer = {"seconds": time.monotonic() - begun, "exists": system.exists(folder)}
+"""
 pytestmark = pytest.mark.whole
 
 
@@ -147,3 +160,14 @@ def test_a_batch_is_spooled_on_s3_once_and_forgotten(root: str, s3_process: S3Pr
         "after": [[8], 1],
         "has": False,
     }
+
+
+@pytest.mark.timeout(300)
+def test_folders_that_a_job_of_spark_leaves_are_deleted_without_a_wait(
+    root: str, s3_process: S3Process
+) -> None:
+    answer = s3_process.ask(FOLDERS, root=root)
+
+    assert not answer["exists"]
+    # The store would wait ten times for a second.
+    assert answer["seconds"] < 9

@@ -1,13 +1,15 @@
-"""The stack's S3-compatible server: S3Proxy on 127.0.0.1, which keeps objects as files and asks for a key."""
+"""The stack's S3-compatible server: S3Proxy on 127.0.0.1, which stores objects as files and asks for a key."""
 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.private_folder import make_private
 from millstream.devstack.ports import LOCAL
+from millstream.devstack.servers.compiled_class import ServerClass, compile_class
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.state import S3_BUCKET, S3_SERVER
 from millstream.spark.jars.jar_cache import ensure_jars
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
     from millstream.devstack.supervisor.state import Home
 
 _FOLDER, _KEY = "s3", "key.json"
+_CLASS = ServerClass(
+    name="millstream.LocalS3",
+    folder="local-s3",
+    title="the program of the S3 server",
+    alternative="install PySpark again, or use another S3 server: name it in the section 'spark' of the spec",
+)
 _JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 # S3Proxy's newer store, filesystem-nio2, answers that the folder `a/` is also an object `a`, which Hadoop takes for a
 # file. This one keeps them apart.
@@ -44,14 +52,14 @@ def prepare(home: Home, port: int, report: Callable[[str], None]) -> ServerSpec:
     (folder / "data" / S3_BUCKET).mkdir(parents=True, exist_ok=True)
     (folder / "logback.xml").write_text(_LOGGING, encoding="utf-8")
     java = find_java()
+    program = compile_class(_CLASS, java, jars, report)
     command = (
         str(java.binary),
         *_JVM,
         f"-Dlogback.configurationFile={folder / 'logback.xml'}",
         "-cp",
-        ":".join(map(str, jars)),
-        "org.gaul.s3proxy.Main",
-        "--properties",
+        os.pathsep.join(map(str, [program, *jars])),
+        _CLASS.name,
         str(_write_properties(home, port)),
     )
     return ServerSpec(S3_SERVER, command, str(home.log(S3_SERVER)), environment={"JAVA_HOME": str(java.home)})

@@ -24,6 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     for module in (hdfs, kafka, s3):
         monkeypatch.setattr(module, "ensure_jars", lambda *_: [Path("/jars/server.jar")])
     monkeypatch.setattr(kafka, "compile_access_check", lambda *_: None)
+    monkeypatch.setattr(s3, "compile_class", lambda *_: Path("/class"))
     home = Home(tmp_path / "größe, a")
     home.make()
     return home
