@@ -37,8 +37,12 @@ def three_timers(words: DataFrame) -> DataFrame:
     return _counted(words, ThreeTimers(), "processingTime")
 
 
-def newest(timed: DataFrame, mode: str = "Update") -> DataFrame:
+def newest(timed: DataFrame) -> DataFrame:
     """The newest time of a word; NULL when the watermark is five seconds past it."""
+    return _newest_times(timed, "Update")
+
+
+def _newest_times(timed: DataFrame, mode: str) -> DataFrame:
     return timed.groupBy("word").transformWithStateInPandas(
         Newest(), "word string, newest timestamp", mode, "eventTime"
     )
@@ -46,7 +50,7 @@ def newest(timed: DataFrame, mode: str = "Update") -> DataFrame:
 
 def marked_again(timed: DataFrame) -> DataFrame:
     """A second watermark on the rows of a processor that has event time, and so the first one."""
-    return newest(timed, "Append").withWatermark("newest", "10 seconds")
+    return _newest_times(timed, "Append").withWatermark("newest", "10 seconds")
 
 
 def marked_by_the_clock(timed: DataFrame) -> DataFrame:

@@ -85,7 +85,7 @@ def redefined_above_join(lefts: DataFrame, rights: DataFrame) -> DataFrame:
 
 def redefined_above_function(timed: DataFrame) -> DataFrame:
     """A second watermark on the rows of a function, which have none: Spark knows nothing of their times."""
-    return newest(timed, "append").withWatermark("newest", "10 seconds")
+    return _newest_times(timed, "append").withWatermark("newest", "10 seconds")
 
 
 def pairs(lefts: DataFrame, rights: DataFrame) -> DataFrame:
@@ -136,8 +136,12 @@ def idle(words: DataFrame) -> DataFrame:
     return _counted(words, "ProcessingTimeTimeout", _count_while_heard)
 
 
-def newest(timed: DataFrame, mode: str = "update") -> DataFrame:
+def newest(timed: DataFrame) -> DataFrame:
     """The newest time of a word; NULL when the watermark is five seconds past it."""
+    return _newest_times(timed, "update")
+
+
+def _newest_times(timed: DataFrame, mode: str) -> DataFrame:
     return timed.groupBy("word").applyInPandasWithState(
         _newest, "word string, newest timestamp", "newest timestamp", mode, "EventTimeTimeout"
     )
