@@ -19,7 +19,7 @@ from millstream import __version__
 from millstream.cli import stderr_redaction
 from millstream.cli.messages import add_message_options, format_failure, fresh_settings, is_verbose
 from millstream.cli.progress import overwrite_line
-from millstream.cli.signals import exit_on_termination, silence_closed_pipe
+from millstream.cli.signals import READER_ENDED, exit_on_termination, silence_closed_pipe
 from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.diagnostics.snippet import escape_lines
 from millstream.spec.secrets.redaction import redact
@@ -100,6 +100,25 @@ FOLDERS = {
     "traffic": "stack",
     "up": "stack",
 }
+# Commands that print, do nothing else, and whose exit code tells nothing about what they print.
+PRINTING = {
+    "checkpoint list",
+    "checkpoint show",
+    "completion",
+    "config",
+    "deadletter list",
+    "deadletter show",
+    "explain",
+    "graph",
+    "jars list",
+    "logs",
+    "ps",
+    "schema",
+    "show",
+    "state diff",
+    "state show",
+    "state size",
+}
 DEFECT = 70
 # What a user can do about the errors of a file system that are not defects of Millstream, if a file is named.
 _FILE_ERRORS = {
@@ -138,12 +157,18 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Return 0 if the reader of its output has ended, which click takes for a failure."""
+        """Run the command. If the reader of its output has ended, return 141, or 0 for a command that only prints.
+
+        click returns 1 in both cases, and also for a connection that a server has closed.
+        """
+        # Of a group, such as `state`, the first argument is the name of the command.
+        first = " ".join(ctx.args[:1])
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
             if silence_closed_pipe():
-                return 0
+                name = str(ctx.invoked_subcommand)
+                return 0 if {name, f"{name} {first}"} & PRINTING else READER_ENDED
             raise ConnectionError(str(error)) from error
 
     def resolve_command(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # The exit code that shells report for a process ended by Ctrl-C.
 INTERRUPTED = 130
+# The one for a process that was ended by a write to a pipe without a reader.
+READER_ENDED = 128 + signal.SIGPIPE
 
 
 def handle_ending(handler: Callable[[int, FrameType | None], Any]) -> Mapping[int, Any]:

@@ -203,6 +203,44 @@ def test_a_reader_that_ends_early_is_no_failure() -> None:
     assert (command.returncode, errors) == (0, b"")
 
 
+def test_a_reader_that_ends_before_the_result_is_known_does_not_make_a_success_of_it(tmp_path: Path) -> None:
+    spec = tmp_path / "pipeline.yml"
+    spec.write_text(SPEC.replace("rate: 1", "rate: many"))
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "millstream", "check", "--fast", "-f", spec],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        command.stdout.close()
+        errors = command.stderr.read()
+
+    assert (command.returncode, errors) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["state", "show", "ticks"], 0),
+        (["state", "export", "ticks", "out"], 141),
+        (["ps"], 0),
+        (["reset"], 141),
+    ],
+)
+def test_only_the_output_of_a_command_that_does_nothing_else_may_be_cut(
+    arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raise_broken_pipe(*_: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(click.Command, "invoke", raise_broken_pipe)
+    monkeypatch.setattr("millstream.cli.main.silence_closed_pipe", lambda: True)
+
+    assert run_command(arguments) == code
+
+
 def test_a_connection_that_is_closed_is_not_the_end_of_the_output(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
