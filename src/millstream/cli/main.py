@@ -229,7 +229,8 @@ def _run(args: list[str] | None) -> int:
     except MillstreamError as failure:
         return _report(failure)
     except Exception as error:  # noqa: BLE001 - the one place where a bug in Millstream becomes exit code 70
-        if (explained := _explain_lost_jvm(error) or _explain_file_error(error)) is not None:
+        explained = _explain_lost_jvm(error) or _explain_file_error(error) or _explain_lost_connection(error)
+        if explained is not None:
             return _report(explained)
         overwrite_line("")
         click.echo(
@@ -268,6 +269,17 @@ def _explain_file_error(error: Exception) -> MillstreamError | None:
     if error.errno == errno.EACCES and (owner := _find_owner(Path(file))) is not None:
         fix = f"run the command as user '{owner}', or {fix}"
     failure = NotReady(f"{file} cannot be read or written: {error.strerror}", fix)
+    failure.__cause__ = error
+    return failure
+
+
+def _explain_lost_connection(error: Exception) -> MillstreamError | None:
+    """Return what to report if a server has closed a connection, which is no defect."""
+    if not isinstance(error, ConnectionError):
+        return None
+    failure = NotReady(
+        f"a connection to a server failed: {error}", "look whether the server runs, and run the command again"
+    )
     failure.__cause__ = error
     return failure
 

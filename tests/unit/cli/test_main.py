@@ -249,6 +249,8 @@ def test_a_connection_that_is_closed_is_not_the_end_of_the_output(
     )
     monkeypatch.setattr("millstream.cli.main.silence_closed_pipe", lambda: False)
 
-    assert run_command(["graph"]) == DEFECT
+    assert run_command(["graph"]) == NotReady.exit_code
 
-    assert "Broken pipe" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith(
+        "millstream: a connection to a server failed: [Errno 32] Broken pipe\n"
+    )
