@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +27,8 @@ class _Use(NamedTuple):
     path: Path
     who: str
     fix: str
+    is_deep: bool = True
+    """Whether all folders below the path are used too; if not, only partitions, such as `day=2026-01-01`."""
 
 
 def list_sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
@@ -45,8 +48,9 @@ def list_sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
                     f"--sinks cannot delete {folder}: the spec is in this folder",
                     _BY_HAND,
                 )
+            has_partitions = bool(getattr(entry.sink, "partition_by", ()))
             for use in uses:
-                if _overlap(folder, use.path):
+                if _overlap(folder, use, has_partitions=has_partitions):
                     here = from_project(pipeline, folder)
                     where = "it" if use.path == folder else from_project(pipeline, use.path)
                     raise CheckpointError(f"--sinks cannot delete {here}: {use.who} {where}", use.fix)
@@ -85,7 +89,9 @@ def _list_uses(pipeline: Pipeline, names: Sequence[str]) -> Iterator[_Use]:
         source = source_entry.source
         fix = "leave --sinks out; if you empty the folder yourself, also reset the queries that read it"
         for path in _local(getattr(source, "path", None), *source.reads_from()):
-            yield _Use(path, f"source '{name}' reads", fix)
+            # The setting of sources that, without it, read only the files of the folder itself and of its partitions.
+            is_deep = getattr(source, "recursive_file_lookup", True)
+            yield _Use(path, f"source '{name}' reads", fix, is_deep=is_deep)
         for path in _local(getattr(source, "archive_to", None)):
             yield _Use(path, f"source '{name}' archives its files to", _BY_HAND)
     for path in _local(getattr(pipeline.letters, "path", None)):
@@ -101,8 +107,17 @@ def _local(*places: object) -> Iterator[Path]:
             yield Path(path)
 
 
-def _overlap(folder: Path, path: Path) -> bool:
-    """Return whether a folder contains a path or is inside of it. Of a pattern, the part above a wildcard counts."""
-    fixed = Path(*takewhile(lambda part: not set(part) & set("*?[{"), path.parts)).resolve()
-    real = folder.resolve()
-    return real.is_relative_to(fixed) or fixed.is_relative_to(real)
+def _overlap(folder: Path, use: _Use, *, has_partitions: bool) -> bool:
+    """Return whether a folder contains what is used, or is inside of it. The path of a use can be a pattern."""
+    parts = use.path.parts
+    fixed = tuple(takewhile(lambda part: not set(part) & set("*?[{\\"), parts))
+    # Hadoop's `[^a]` and `{a/b,c}` are not Python's. From such a part on, the pattern matches any folder.
+    pattern = tuple(takewhile(lambda part: not set(part) & set("[{\\"), parts[len(fixed) :]))
+    real, above = folder.resolve(), Path(*fixed).resolve()
+    if not real.is_relative_to(above):
+        return above.is_relative_to(real)
+    inside = real.relative_to(above).parts
+    if not all(map(fnmatchcase, inside, pattern)):
+        return False
+    below = inside[len(parts) - len(fixed) :]
+    return not below or use.is_deep or has_partitions or "=" in below[0]

@@ -161,6 +161,17 @@ def test_a_folder_that_another_query_writes_or_reads_stays(
             "source 'late' reads lake/{late,soon}",
         ),
         ("delta: lake/late", "  late: {delta: lake}", "source 'late' reads lake"),
+        (
+            "delta: lake/2026-01/late",
+            "  late: {json: {path: 'lake/2026-*', recursive_file_lookup: true}, schema: {id: string}}",
+            "source 'late' reads lake/2026-*",
+        ),
+        ("delta: lake/late", "  late: {json: 'lake/*', schema: {id: string}}", "source 'late' reads lake/*"),
+        (
+            "delta: lake/day=1",
+            "  late: {json: lake, schema: {id: string}}",
+            "source 'late' reads lake",
+        ),
         ("delta: .millstream", "", "the checkpoint of query 'copy' is .millstream/checkpoints/copy"),
         (
             "delta: out/read",
@@ -188,6 +199,27 @@ def test_a_folder_that_overlaps_with_a_path_in_use_stays(
     assert (code, reason in (text := capsys.readouterr().err)) == (3, True), text
     assert Path("lake/copy/part.parquet").exists()
     assert (CHECKPOINTS / "latest" / "offsets" / "7").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "settings"),
+    [
+        ("lake/2026-*", ""),
+        ("'*/new/*.json'", ""),
+        ("lake/l?test", ""),
+        ("lake", ""),
+        (".", ", path_glob_filter: late.json"),
+    ],
+)
+def test_a_folder_that_no_source_reads_is_deleted(project: Path, path: str, settings: str) -> None:
+    source = f"  late: {{json: {{path: {path}{settings}}}, schema: {{id: string}}}}"
+    changed = SPEC.replace("lake/latest", "lake/latest/now").replace("views:", f"{source}\nviews:")
+    (project / "pipeline.yml").write_text(changed)
+    Path("lake/latest/now").mkdir()
+
+    assert run_command(["reset", "latest", "--sinks", "--yes"]) == 0
+
+    assert not Path("lake/latest/now").exists()
 
 
 def test_a_folder_that_contains_the_spec_stays(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
