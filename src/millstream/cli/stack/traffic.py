@@ -164,5 +164,5 @@ def _time(text: str | None) -> datetime | None:
     except ValueError:
         raise InvalidInput(f"--start: '{text}' is not a time", "write 2026-01-01T12:00:00Z") from None
     if time.tzinfo is None:
-        raise InvalidInput(f"--start: '{text}' has no time zone", f"for UTC write {text}Z")
+        raise InvalidInput(f"--start: '{text}' has no time zone", f"for UTC write {time.isoformat()}Z")
     return time

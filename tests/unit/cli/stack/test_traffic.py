@@ -20,6 +20,7 @@ SPEC = "name: shop\nsources:\n  ticks: {rate: 1}\nqueries:\n  ticks: {to: {conso
         (["--rows", "10", "--for", "60s"], "cannot be combined with --for or --speed"),
         (["--rows", "10", "--speed", "60"], "cannot be combined with --for or --speed"),
         (["--start", "2026-01-01T12:00:00"], "'2026-01-01T12:00:00' has no time zone"),
+        (["--start", "2026-01-01"], "for UTC write 2026-01-01T00:00:00Z"),
     ],
 )
 def test_an_option_without_effect_is_refused(
