@@ -112,7 +112,7 @@ def command(
 def _prove(project: ProveProject, arguments: ProveArguments) -> int:
     """Create the copy, run the proof, print the report, and clean up."""
     if arguments.report is not None:
-        _create_parent(arguments.report)
+        _prepare_report(arguments.report)
     seed = random.SystemRandom().randrange(1, 1_000_000) if arguments.seed is None else arguments.seed
     folder = project.spec.parent / ".millstream" / "proof" / str(seed)
     with ExitStack() as stack:
@@ -122,22 +122,30 @@ def _prove(project: ProveProject, arguments: ProveArguments) -> int:
     if not report.is_equal:
         click.echo(f"the files of the proof are in {folder}", err=True)
         print_hint(f"next: millstream prove --seed {seed} --keep")
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
     if arguments.report is not None:
         try:
             arguments.report.write_text(json.dumps(report.to_json(), indent=2) + "\n")
         except OSError as error:
             raise _unwritable(arguments.report, error) from error
+    if report.is_equal:
+        shutil.rmtree(folder, ignore_errors=True)
     return 0 if report.is_equal else 1
 
 
-def _create_parent(report: Path) -> None:
-    """Create the folder of the report before the proof, which takes long. Raises `InvalidInput`."""
+def _prepare_report(report: Path) -> None:
+    """Create the folder of the report, and open its file, before the proof, which takes long.
+
+    Raises `InvalidInput` if the report cannot be written.
+    """
     if report.is_dir():
         raise InvalidInput(f"--json: {report} is a folder", "name a file")
     try:
         report.parent.mkdir(parents=True, exist_ok=True)
+        if report.is_file():
+            report.open("a").close()
+        elif not report.exists() and not report.is_symlink():
+            report.touch()
+            report.unlink()
     except OSError as error:
         raise _unwritable(report, error) from error
 

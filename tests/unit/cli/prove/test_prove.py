@@ -46,11 +46,30 @@ def test_the_report_is_written_into_a_folder_that_did_not_exist(
     assert json.loads((tmp_path / "reports/proof.json").read_text())["seed"] == 7
 
 
+def test_the_files_of_a_proof_stay_if_its_report_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prove_and_delete_the_folder(*_: object) -> ProofReport:
+        (tmp_path / "reports").rmdir()
+        return ProofReport("shop", 7, ProofCounts(), [verdict])
+
+    verdict = Verdict("orders", "delta:orders", "append", "exactly-once", rows=5, doubled=0)
+    monkeypatch.setattr(prove, "_proven", prove_and_delete_the_folder)
+    (tmp_path / "pipeline.yml").write_text("name: shop\n")
+
+    done = call(tmp_path, "prove", "--seed", "7", "--json", "reports/proof.json", env={})
+
+    assert done.returncode == 2, done.both
+    assert (tmp_path / ".millstream/proof/7").exists()
+
+
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
         (".", "--json: . is a folder"),
         ("pipeline.yml/proof.json", "pipeline.yml/proof.json cannot be written: "),
+        ("/proc/proof.json", "/proc/proof.json cannot be written: "),
+        ("linked.json", "linked.json cannot be written: "),
     ],
 )
 def test_a_report_that_cannot_be_written_is_refused_before_the_proof(
@@ -58,6 +77,8 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_proof(
 ) -> None:
     monkeypatch.setattr(prove, "_proven", lambda *_: pytest.fail("the proof has begun"))
     (tmp_path / "pipeline.yml").write_text("name: shop\n")
+    # An existing file that root cannot write either.
+    (tmp_path / "linked.json").symlink_to("/proc/sys/kernel/ostype")
 
     done = call(tmp_path, "prove", "--json", file, env={})
 
