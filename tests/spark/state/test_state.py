@@ -166,3 +166,17 @@ def test_an_export_that_spark_cannot_write_is_no_defect(spark: SparkSession, sum
 
     assert done.returncode == 4, done.both
     assert "the state cannot be exported to out/0: java.io." in done.stderr
+    assert "name a folder that this user may write to" in done.stderr
+
+
+def test_an_export_of_a_damaged_state_is_an_error_of_the_checkpoint(
+    spark: SparkSession, summed: Project, folder: Path
+) -> None:
+    for file in (folder / "state").rglob("*.delta"):
+        file.unlink()
+
+    done = exported(spark, summed, "out")
+
+    assert done.returncode == 3, done.both
+    assert "may write to" not in done.stderr
+    assert not (summed.folder / "out/0").exists()

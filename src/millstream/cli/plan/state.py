@@ -13,7 +13,7 @@ import click
 from millstream.cli.cluster import settings_without_cluster
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import open_project, project_options
-from millstream.diagnostics.failure import InvalidInput, NotReady
+from millstream.diagnostics.failure import CheckpointError, InvalidInput, NotReady
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # The fields of JSON that say which state a key is in. A column with such a name gets an underscore.
 _LABELS = ("operator", "state")
+# Errors of the operating system that name no file.
+_FULL_DISK = ("No space left on device", "Disk quota exceeded")
 _operator = click.option(
     "--operator",
     type=click.IntRange(0),
@@ -179,7 +181,9 @@ def export(
         try:
             target.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInput(f"{target} is no folder: {error.strerror}", "name another folder") from error
+            is_file = isinstance(error, FileExistsError | NotADirectoryError)
+            problem = f"{target} {'is no folder' if is_file else 'cannot be created'}: {error.strerror}"
+            raise InvalidInput(problem, "name another folder") from error
         for store in stores:
             place = target / "-".join(filter(None, [str(store.operator), store.part]))
             if place.exists():
@@ -189,22 +193,31 @@ def export(
 
 
 def _write(frame: DataFrame, place: Path) -> None:
-    """Write Parquet files into a new folder, and delete it if that fails. Raises `NotReady` for an error of Java."""
+    """Write Parquet files into a new folder, and delete it if that fails.
+
+    Spark reads the state only while it writes. Raises `NotReady` if an error of Java is about the folder or its disk,
+    and `CheckpointError` for another one.
+    """
     from py4j.protocol import Py4JJavaError
 
     from millstream.checkpoint.remote.path import to_spark_path
 
     try:
         frame.write.parquet(to_spark_path(place))
-    except Py4JJavaError as error:
+    except BaseException as error:
         shutil.rmtree(place, ignore_errors=True)
+        if not isinstance(error, Py4JJavaError):
+            raise
         cause = error.java_exception
         while cause.getCause() is not None:
             cause = cause.getCause()
-        raise NotReady(
-            f"the state cannot be exported to {place}: {str(cause.toString()).splitlines()[0]}",
-            "free space on its disk, or name a folder that this user may write to",
-        ) from error
+        reason = str(cause.toString()).splitlines()[0]
+        problem = f"the state cannot be exported to {place}: {reason}"
+        if any(text in reason for text in (str(place.absolute()), *_FULL_DISK)):
+            fix = "free space on its disk, or name a folder that this user may write to"
+            raise NotReady(problem, fix) from error
+        fix = "look for damaged files with 'millstream checkpoint verify'"
+        raise CheckpointError(problem, fix) from error
 
 
 @contextmanager
@@ -215,7 +228,6 @@ def _stores(
     from pyspark.errors import PySparkException
 
     from millstream.checkpoint import metadata
-    from millstream.diagnostics.failure import CheckpointError
     from millstream.spark.session import open_session, stop_session
     from millstream.state.stores import choose_stores, list_stores
 

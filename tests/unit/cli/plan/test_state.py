@@ -1,4 +1,4 @@
-"""The JSON of `millstream state show`, without Spark."""
+"""The JSON of `millstream state show`, and the end of an export that fails, without Spark."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
-from millstream.cli.plan.state import _print
+from millstream.cli.plan.state import _print, _write
 
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
 
 
 class Frame:
@@ -40,3 +42,20 @@ def test_a_column_does_not_replace_the_label_of_the_state(capsys: pytest.Capture
         "sum": "NaN",
         "inner": {"state": "x", "key": "/w=="},
     }
+
+
+@pytest.mark.parametrize("error", [PySparkException("a damaged file"), KeyboardInterrupt()])
+def test_an_export_that_fails_leaves_no_folder(tmp_path: Path, error: BaseException) -> None:
+    place = tmp_path / "0"
+
+    def write_half(_: str) -> None:
+        place.mkdir()
+        (place / "part-0.parquet").touch()
+        raise error
+
+    frame: Any = SimpleNamespace(write=SimpleNamespace(parquet=write_half))
+
+    with pytest.raises(type(error)):
+        _write(frame, place)
+
+    assert not place.exists()
