@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millstream.checking.batch_check import Checker
-from millstream.checking.file_watch import read_stamps, unload_modules
+from millstream.checking.file_watch import PROJECT_SUFFIXES, read_stamps, unload_modules
 from millstream.checking.targets import CheckTarget, TargetKind
 from millstream.cli.check.watch import wait_for_change
 from millstream.cli.dev.changes import describe_case, describe_entries, describe_python, find_changed_view
@@ -85,7 +85,8 @@ class DevLoop:
 
     def _scan(self) -> Stamps:
         more = [self.env_file] if self.env_file else []
-        return read_stamps([self.spec.parent], [*more, *sorted((self.spec.parent / FOLDER).glob("*.jsonl"))])
+        samples = sorted((self.spec.parent / FOLDER).glob("*.jsonl"))
+        return read_stamps([self.spec.parent], [*more, *samples], suffixes=PROJECT_SUFFIXES)
 
     def _round(self, saved: Sequence[Path]) -> None:
         """Do all steps once. A save in the meantime ends the round before its next test."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def watch_tests(paths: Sequence[Path], words: str | None, env_file: Path | None, *, stop: bool) -> int:
     """Run tests, print results, and wait for the next change, until Ctrl-C. Always returns 0."""
-    from millstream.checking.file_watch import read_stamps, unload_modules
+    from millstream.checking.file_watch import PROJECT_SUFFIXES, read_stamps, unload_modules
     from millstream.testing.files.discovery import find_project_folder
     from millstream.testing.runner.runner import Runner
 
@@ -29,7 +29,7 @@ def watch_tests(paths: Sequence[Path], words: str | None, env_file: Path | None,
     folders = [path if path.is_dir() else path.parent for path in paths] or [find_project_folder()]
 
     def scan() -> Stamps:
-        return read_stamps(folders, [env_file] if env_file else [])
+        return read_stamps(folders, [env_file] if env_file else [], suffixes=PROJECT_SUFFIXES)
 
     with Runner(screen.say) as runner:
         try:

@@ -122,3 +122,13 @@ def test_a_renamed_test_is_seen_again(monkeypatch: pytest.MonkeyPatch, project: 
 
     assert outcome == ["a tick comes", "a tick comes"]
     assert desk.seen == [True, True]
+
+
+def test_a_notebook_that_is_saved_starts_no_round(monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
+    notebook = project / "explore.ipynb"
+    notebook.write_text("{}")
+    desk = Desk((notebook, '{"cells": []}'))
+
+    watched(monkeypatch, project, desk)
+
+    assert desk.seen == [False]
