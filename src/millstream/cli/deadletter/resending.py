@@ -34,16 +34,21 @@ def send_portions(
 
 
 def _check_origin(pipeline: Pipeline, letters: Sequence[DeadLetter]) -> None:
-    """Raise `InvalidInput` if a record did not come from a topic, or its source is not in the spec."""
+    """Raise `InvalidInput` if a record did not come from a topic, or the spec has no source of topics for it."""
     for letter in letters:
         if letter.topic is None:
-            raise _no_topic(letter.source)
+            raise InvalidInput(
+                f"the records of '{letter.source}' did not come from a topic, so they cannot be sent to a topic",
+                "correct the records in their source; 'millstream deadletter show' prints them in full",
+            )
         if letter.source not in pipeline.sources:
             raise InvalidInput(
                 f"the records of '{letter.source}' have a source that is not in the spec, "
                 "so they cannot be sent to a topic",
                 "name a spec that has this source with -f, or give the source its former name",
             )
+        if "topic" not in pipeline.sources[letter.source].source.place:
+            raise _no_topic(letter.source)
 
 
 def _send(pipeline: Pipeline, letters: Sequence[DeadLetter], topic: str, sent: Counter[str]) -> None:
@@ -57,6 +62,6 @@ def _send(pipeline: Pipeline, letters: Sequence[DeadLetter], topic: str, sent: C
 
 def _no_topic(source: str) -> InvalidInput:
     return InvalidInput(
-        f"the records of '{source}' did not come from a topic, so they cannot be sent to a topic",
-        "correct the records in their source; 'millstream deadletter show' prints them in full",
+        f"the records of '{source}' cannot be sent to a topic: in the spec, this source reads no topics",
+        "name a spec with -f in which it does, as when the records were read",
     )

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from millstream.cli.main import run_command
 from millstream.connectors import registry
 from millstream.connectors.api.dead_letters import read_unique
-from millstream.connectors.api.source_hooks.offsets import SourceOffsets
+from millstream.connectors.kafka.source import KafkaSource
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ sources:
 queries:
   ticks: {to: {console: {}}}
 """
+ORDERS = "  orders: {kafka: {bootstrap_servers: 'localhost:1', subscribe: orders}, schema: {id: string}}\n"
+PAID = ORDERS.replace("orders", "paid")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 FIRST: dict[str, Any] = {
     "query": "ticks",
@@ -199,21 +201,33 @@ def test_nothing_is_sent_if_one_of_the_named_records_cannot_be(
         sent.extend(letters)
         return True
 
-    monkeypatch.setattr(SourceOffsets, "resend", send)
+    monkeypatch.setattr(KafkaSource, "resend", send)
     rows = pa.Table.from_pylist([{**SECOND, "topic": None}])
     at = rows.schema.get_field_index("headers")
     rows = rows.set_column(at, "headers", rows["headers"].cast(HEADERS))
     write_deltalake(str(place(project)), rows, mode="append")
-    both = (
-        "sources:\n  orders: {json: in, schema: {id: string}}\n  paid: {json: paid, schema: {id: string}}\n"
-    )
-    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", both))
+    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", f"sources:\n{ORDERS}{PAID}"))
     numbers = [str(number) for number in (1, 2, 3)]
 
     assert run_command(["deadletter", "resend", *numbers, "--to", "again"]) == 2
 
     assert "the records of 'paid' did not come from a topic" in capsys.readouterr().err
     assert sent == []
+
+
+def test_nothing_is_sent_if_a_source_does_not_read_topics_any_more(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(KafkaSource, "resend", lambda *_: pytest.fail("something was sent"))
+    paid = "  paid: {json: paid, schema: {id: string}}\n"
+    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", f"sources:\n{ORDERS}{paid}"))
+
+    assert run_command(["deadletter", "resend", "1", "2", "--to", "again"]) == 2
+
+    assert (
+        "'paid' cannot be sent to a topic: in the spec, this source reads no topics"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_records_that_were_sent_before_a_failure_are_counted(
@@ -224,11 +238,8 @@ def test_the_records_that_were_sent_before_a_failure_are_counted(
             raise NotReady("the broker does not respond")
         return True
 
-    monkeypatch.setattr(SourceOffsets, "resend", send)
-    both = (
-        "sources:\n  orders: {json: in, schema: {id: string}}\n  paid: {json: paid, schema: {id: string}}\n"
-    )
-    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", both))
+    monkeypatch.setattr(KafkaSource, "resend", send)
+    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", f"sources:\n{ORDERS}{PAID}"))
 
     assert run_command(["deadletter", "resend", "1", "2", "--to", "again"]) == 4
 
@@ -256,9 +267,8 @@ def test_letters_that_are_stored_while_others_are_sent_are_not_deleted(
         write_deltalake(str(place(project)), late, mode="append")
         return True
 
-    monkeypatch.setattr(SourceOffsets, "resend", send_slowly)
-    orders = "sources:\n  orders: {json: in, schema: {id: string}}\n"
-    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", orders))
+    monkeypatch.setattr(KafkaSource, "resend", send_slowly)
+    (project / "pipeline.yml").write_text(SPEC.replace("sources:\n", f"sources:\n{ORDERS}"))
 
     assert run_command(["deadletter", "resend", "--source", "orders", "--to", "again", "--delete"]) == 0
 
