@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,13 +145,16 @@ def _read_file(file: Path) -> str:
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Replace the file atomically and preserve its mode. If it is a link, replace its target."""
+    """Replace the file atomically. Its mode stays, and its owner if root does it. Of a link, replace the target."""
     target = file.resolve()
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as out:
                 out.write(text.encode("utf-8"))
+            status = target.stat()
+            with suppress(OSError):
+                os.chown(name, status.st_uid, status.st_gid)
             shutil.copymode(target, name)
             Path(name).replace(target)
         except BaseException:

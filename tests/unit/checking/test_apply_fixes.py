@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,18 @@ def test_a_link_stays_a_link_and_the_mode_stays(file: Path) -> None:
     assert link.is_symlink()
     assert b"good" in file.read_bytes()
     assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_that_root_edits_stays_with_its_owner(file: Path) -> None:
+    if is_root := os.geteuid() == 0:
+        os.chown(file, 1234, 1235)
+    owner = (1234, 1235) if is_root else (file.stat().st_uid, file.stat().st_gid)
+    second = checking(file, lambda n, line: build_finding(file, n, "good") if line == "bad" else None)
+
+    fix_findings(second(), second, unsafe=False)
+
+    assert b"good" in file.read_bytes()
+    assert (file.stat().st_uid, file.stat().st_gid) == owner
 
 
 def test_a_file_that_is_gone_is_told(file: Path) -> None:
