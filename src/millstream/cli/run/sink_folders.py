@@ -52,7 +52,8 @@ def list_sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
             for use in uses:
                 if _overlap(folder, use, has_partitions=has_partitions):
                     here = from_project(pipeline, folder)
-                    where = "it" if use.path == folder else from_project(pipeline, use.path)
+                    is_object = use.path == folder and not use.who.endswith(" is")
+                    where = "it" if is_object else from_project(pipeline, use.path)
                     raise CheckpointError(f"--sinks cannot delete {here}: {use.who} {where}", use.fix)
             folders.append(folder)
     return folders
@@ -78,7 +79,8 @@ def _list_uses(pipeline: Pipeline, names: Sequence[str]) -> Iterator[_Use]:
         for entry in query.to:
             places = (getattr(entry.sink, "path", None), *entry.sink.writes_to())
             if name not in names:
-                yield from (_Use(path, f"query '{name}' also writes", reset_all) for path in _local(*places))
+                fix = _BY_HAND if find_folder(entry.sink) is None else reset_all
+                yield from (_Use(path, f"query '{name}' also writes", fix) for path in _local(*places))
             elif find_folder(entry.sink) is None:
                 label = f"{entry.sink.kind}, another sink of query '{name}', writes"
                 yield from (_Use(path, label, _BY_HAND) for path in _local(*places))

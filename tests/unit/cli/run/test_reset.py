@@ -222,6 +222,36 @@ def test_a_folder_that_no_source_reads_is_deleted(project: Path, path: str, sett
     assert not Path("lake/latest/now").exists()
 
 
+@pytest.mark.parametrize(
+    ("sink", "fix"),
+    [
+        ("delta: lake/latest/copy", "reset both: millstream reset latest copy --sinks"),
+        (
+            "duckdb: {path: lake/latest/shop.duckdb, table: copy}",
+            "leave --sinks out, and delete the files of the sink yourself",
+        ),
+    ],
+)
+def test_the_fix_names_queries_that_can_be_reset_together(
+    project: Path, capsys: pytest.CaptureFixture[str], sink: str, fix: str
+) -> None:
+    (project / "pipeline.yml").write_text(SPEC.replace("delta: lake/copy", sink))
+
+    assert run_command(["reset", "latest", "--sinks", "--yes"]) == 3
+
+    assert f"fix: {fix}" in capsys.readouterr().err
+
+
+def test_a_checkpoint_in_the_folder_of_a_sink_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "pipeline.yml").write_text(SPEC.replace("lake/copy}]", "lake/copy}], checkpoint: lake/latest"))
+
+    assert run_command(["reset", "latest", "--sinks", "--yes"]) == 3
+
+    assert "the checkpoint of query 'copy' is lake/latest\n" in capsys.readouterr().err
+
+
 def test_a_folder_that_contains_the_spec_stays(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "pipeline.yml").write_text(SPEC.replace("delta: lake/copy", f"delta: {project}"))
 
