@@ -108,7 +108,7 @@ def command(
         plans = _compare_with_file(loaded, queries, against, env_file, fast=fast)
     else:
         plans = _plan_fast(loaded, queries) if fast else _plan(loaded, queries)
-    click.echo(render_plans(plans, loaded, "json" if as_json else form), nl=False)
+    click.echo(render_plans(plans, loaded, "json" if as_json else form, against), nl=False)
     fine = all(plan.verdict.can_continue and not plan.is_unfinished for plan in plans)
     if form == "text" and not as_json:
         print_hint(f"next: {_next(plans, fine=fine)}")

@@ -16,6 +16,7 @@ from millstream.spec.secrets.redaction import redact_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from millstream.diagnostics.finding import Span
     from millstream.pipeline.spec_file import LoadedSpec
@@ -35,14 +36,19 @@ _SEVERITIES = {
 }
 
 
-def render_plans(plans: Sequence[QueryPlan], loaded: LoadedSpec, form: str) -> str:
-    """Return the verdicts in a format: text, json, github or junit."""
+def render_plans(
+    plans: Sequence[QueryPlan], loaded: LoadedSpec, form: str, against: Path | None = None
+) -> str:
+    """Return the verdicts in a format: text, json, github or junit. `against` is the other side of `--against`."""
     if form == "json":
         text = json.dumps({"queries": [_to_json(plan) for plan in plans]}, indent=2) + "\n"
     elif form == "text":
-        text = "".join(f"{escape_control(line)}\n" for plan in plans for line in _format(plan, loaded))
+        text = "".join(
+            f"{escape_control(line)}\n" for plan in plans for line in _format(plan, loaded, against)
+        )
     else:
         findings = [finding for plan in plans for finding in list_findings(plan, loaded)]
+        findings += [_note_new(plan, loaded, against) for plan in plans if plan.is_new and against]
         text = (
             render(findings, loaded.texts, "github")
             if form == "github"
@@ -63,9 +69,10 @@ def _to_json(plan: QueryPlan) -> dict[str, object]:
     return {**data, "accept": plan.accept_code} if plan.verdict.is_refused else data
 
 
-def _format(plan: QueryPlan, loaded: LoadedSpec) -> Iterator[str]:
+def _format(plan: QueryPlan, loaded: LoadedSpec, against: Path | None) -> Iterator[str]:
     if plan.is_new:
-        yield f"{plan.query}: has no checkpoint yet; it begins with the first batch"
+        reason = f"is not in {against}" if against else "has no checkpoint yet"
+        yield f"{plan.query}: {reason}; it begins with the first batch"
         return
     yield f"{plan.query}: {plan.verdict.replace('_', ' ')}" + (
         "" if plan.judgements else "; nothing has changed"
@@ -92,6 +99,20 @@ def _indent(text: str, indent: str) -> list[str]:
     width = min(_WIDTH, terminal_width() or _WIDTH)
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+    )
+
+
+def _note_new(plan: QueryPlan, loaded: LoadedSpec, against: Path) -> Finding:
+    """Return the note that only the current spec has a query."""
+    return Finding(
+        code="plan",
+        name="new-query",
+        severity=Severity.INFO,
+        message=f"query '{plan.query}' is not in {against}; it begins with the first batch",
+        span=loaded.places.key("queries", plan.query),
+        why="a renamed query also begins without its checkpoint",
+        fix=f"rename the checkpoint of a renamed query: millstream checkpoint rename BEFORE {plan.query}",
+        query=plan.query,
     )
 
 

@@ -246,10 +246,13 @@ def test_a_query_that_the_other_spec_lacks_begins_and_a_removed_one_is_named(
     folder.change("queries:\n  sums: {", "queries:\n  totals: {from: sums, ")
 
     done = folder.run("plan", "--fast", "--against", str(deployed))
+    note = folder.run("plan", "--fast", "--against", str(deployed), "--format", "github").stdout
     code, query = folder.plan("--against", str(deployed))
 
     assert (code, query["query"], query["begins"]) == (0, "totals", True)
-    assert done.stdout == "totals: has no checkpoint yet; it begins with the first batch\n"
+    assert done.stdout == f"totals: is not in {deployed}; it begins with the first batch\n"
+    assert note.startswith("::notice ")
+    assert f"query 'totals' is not in {deployed}; it begins with the first batch" in note
     assert f"only in {deployed}: sums; a renamed query begins without its checkpoint" in done.stderr
 
 
