@@ -55,7 +55,7 @@ def format_time(time: datetime) -> str:
     return time.isoformat(sep=" ", timespec="seconds" if not time.microsecond else "microseconds")
 
 
-def to_json_value(value: object) -> object:
+def to_strict_json(value: object) -> object:
     """Convert a value for `json.dumps`: bytes to base64, and the floats that JSON lacks to text, such as `NaN`."""
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(value).decode()
@@ -63,11 +63,11 @@ def to_json_value(value: object) -> object:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Mapping):
         return {
-            key if isinstance(key, str | int) else str(key): to_json_value(item)
+            key if isinstance(key, str | int) else str(key): to_strict_json(item)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [to_json_value(item) for item in value]
+        return [to_strict_json(item) for item in value]
     return value
 
 

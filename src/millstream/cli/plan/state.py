@@ -266,14 +266,14 @@ def _contains(frame: DataFrame, store: StateStore, text: str) -> Any:
 
 
 def _print(frame: DataFrame, store: StateStore, limit: int, *, as_json: bool) -> None:
-    from millstream.cli.table import format_table, to_json_value
+    from millstream.cli.table import format_table, to_strict_json
     from millstream.state.state_sample import format_state_value
 
     rows = frame.limit(limit).collect()
     if as_json:
         for row in rows:
             values = {
-                f"{name}_" if name in _LABELS else name: to_json_value(value)
+                f"{name}_" if name in _LABELS else name: to_strict_json(value)
                 for name, value in row.asDict(recursive=True).items()
             }
             click.echo(json.dumps({"operator": store.operator, "state": store.label, **values}, default=str))

@@ -11,7 +11,7 @@ import click
 from millstream.cli.cluster import settings_without_cluster
 from millstream.cli.messages import print_hint
 from millstream.cli.project import complete_query, open_project, project_options
-from millstream.cli.table import format_table, terminal_width, to_json_value
+from millstream.cli.table import format_table, terminal_width, to_strict_json
 from millstream.diagnostics.failure import InvalidInput, MillstreamError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def command(
         raise InvalidInput(f"there is no query, view or source '{name}'", f"known names: {known_names}")
     if as_json:
         for row in rows:
-            click.echo(json.dumps(to_json_value(dict(zip(names, row, strict=True))), default=str))
+            click.echo(json.dumps(to_strict_json(dict(zip(names, row, strict=True))), default=str))
     else:
         click.echo(format_table(names, rows, width=terminal_width()), nl=False)
 

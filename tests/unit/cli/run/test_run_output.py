@@ -12,7 +12,7 @@ import click
 import pytest
 
 from millstream.cli.run.run_output import JsonLines, PlainLines, format_event
-from millstream.cli.table import format_table, format_value, to_json_value
+from millstream.cli.table import format_table, format_value, to_strict_json
 from millstream.engine.events.event_bus import Event
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def test_values_that_json_lacks_are_text() -> None:
         "i": {1: 2},
     }
 
-    assert json.loads(json.dumps(to_json_value(row), allow_nan=False)) == {
+    assert json.loads(json.dumps(to_strict_json(row), allow_nan=False)) == {
         "n": "NaN",
         "inner": [{"x": "-Infinity"}, ["Infinity", 0.5]],
         "key": "AP8=",
