@@ -124,12 +124,11 @@ def _decode_json(entry: SourceEntry, value: Any) -> dict[str, Any] | None:
 
 
 def _is_text(key: Any) -> bool:
-    """Return whether the key of a message can be fed as a column, which takes text."""
+    """Return whether the key of a message can be fed as a column, which takes printable text."""
     try:
-        bytes(key or b"").decode()
+        return bytes(key or b"").decode().isprintable()
     except UnicodeDecodeError:
         return False
-    return True
 
 
 def _to_message(entry: SourceEntry, row: Mapping[str, Any]) -> Record:

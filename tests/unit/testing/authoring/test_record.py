@@ -72,10 +72,20 @@ def test_any_other_message_is_kept_as_it_is(value: bytes | None, pipeline: Pipel
     assert (row["record"]["key"], row["record"]["partition"]) == ("k", 1)
 
 
-def test_a_message_whose_key_is_no_text_is_kept_as_it_is(pipeline: Pipeline) -> None:
-    row = to_feed_item(pipeline.sources["clicks"], {**message(b'{"id": "a"}'), "key": bytearray(b"\xff\x00")})
+@pytest.mark.parametrize(
+    ("key", "field"),
+    [
+        (b"\xff\x00", {"key_base64": "/wA="}),
+        ((7).to_bytes(8), {"key": "\0" * 7 + "\a"}),
+        (b"a\tb", {"key": "a\tb"}),
+    ],
+)
+def test_a_message_whose_key_is_no_text_is_kept_as_it_is(
+    key: bytes, field: dict[str, str], pipeline: Pipeline
+) -> None:
+    row = to_feed_item(pipeline.sources["clicks"], {**message(b'{"id": "a"}'), "key": bytearray(key)})
 
-    assert row["record"]["key_base64"] == "/wA="
+    assert row["record"].items() >= field.items()
 
 
 def test_a_message_has_its_time_if_the_source_keeps_it(pipeline: Pipeline) -> None:
