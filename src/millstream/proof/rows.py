@@ -46,7 +46,7 @@ class RowGenerator:
         self.unique = unique
         self.chance = random.Random(f"{seed}/{name}")  # noqa: S311 - not used for secrets
         self.number = 0
-        options = {**getattr(entry.source, "options", {}), **entry.options}
+        options = entry.options if entry.source.has_payload else getattr(entry.source, "options", {})
         self.options = {name.lower(): value for name, value in options.items()}
         watermark = entry.watermark
         self.times = [column for column, kind in self.columns.items() if kind in _TIMES]

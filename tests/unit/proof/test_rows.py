@@ -88,6 +88,14 @@ def test_lines_and_times_have_the_formats_of_the_source() -> None:
     assert re.fullmatch(rb'1\|\|"user_id-\d+"\|\|[0-9.]+\|\|"01/01/2026 0[01]:\d\d"', record.value)
 
 
+def test_options_for_messages_do_not_change_the_rows_of_files() -> None:
+    generator = maker(options={"timestampFormat": "dd/MM/yyyy"})
+
+    (record,) = generator.portion(1, 3600, 1)
+
+    assert json.loads(record.value)["at"].startswith("2026-01-01T")
+
+
 def test_a_time_format_that_cannot_be_generated_is_refused() -> None:
     generator = maker(json={"path": "in", "options": {"timestampFormat": "yyyy-Q"}})
 

@@ -38,13 +38,14 @@ def to_fed_row(entry: SourceEntry, row: Row) -> dict[str, Any]:
     if types is None:
         return dict(row)
     names = {name.lower(): name for name in known_columns(entry) or ()}
-    options = {name.lower(): value for name, value in entry.options.items()}
+    # Only values that are decoded from text have a format. Columns of a file source are fed as Spark has read them.
+    is_decoded = entry.source.has_payload and entry.format in (Format.JSON, Format.CSV)
+    options = {name.lower(): value for name, value in entry.options.items()} if is_decoded else {}
     result = {}
     for written_name, value in row.items():
         name = names.get(written_name.lower(), written_name)
-        has_pattern = entry.format in (Format.JSON, Format.CSV) and name in (entry.columns or ())
         of = types.get(name.lower(), _UNKNOWN)
-        result[name] = _to_fed_value(of, value, options if has_pattern else {})
+        result[name] = _to_fed_value(of, value, options if name in (entry.columns or ()) else {})
     return result
 
 

@@ -88,6 +88,12 @@ def test_a_column_has_the_time_format_of_the_source() -> None:
     assert message["timestamp"] == "2026-01-31T12:00:00+00:00"
 
 
+def test_columns_of_files_have_no_time_format() -> None:
+    source = {"csv": "in", "schema": {"at": "timestamp"}, "options": {"timestampFormat": "dd/MM/yyyy"}}
+
+    assert raw({"at": "2026-01-31 12:00:00"}, **source)["at"] == "2026-01-31 12:00:00"
+
+
 @pytest.mark.parametrize(
     "options", [{"timestampFormat": "yyyy-Q"}, {"timestampFormat": "HH:mm", "timeZone": "Asia/Tokyo"}]
 )
