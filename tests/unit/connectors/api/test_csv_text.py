@@ -1,4 +1,4 @@
-"""Lines of CSV as Spark's reader takes them; `tests/spark/testing/test_play.py` reads them with Spark."""
+"""Lines of CSV as Spark's reader takes them; `tests/spark/testing/test_fed_values.py` reads them with Spark."""
 
 from __future__ import annotations
 
