@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as t
 
-from millstream.checking.sample_rows.time_patterns import format_time
+from millstream.connectors.api.values.time_pattern import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,10 +132,18 @@ def _value(kind: t.DataType, name: str, row: RowPlan, hints: ColumnHints) -> Any
 def _text(name: str, row: RowPlan, hints: ColumnHints) -> str:
     key = name.lower()
     if key in hints.times or (_IS_TIME.search(name) and key not in hints.literals):
-        return format_time(row.time, hints.times.get(key, ""))
+        return _time_text(row.time, hints.times.get(key, ""))
     # A text that is a number too passes a cast.
     near = [str(value) for value in _list_near(name, hints)]
     return str(_choose([*dict.fromkeys([*hints.literals.get(key, ()), *near]), "1", "2", "3"], row.number))
+
+
+def _time_text(time: dt.datetime, pattern: str) -> str:
+    """Write a time in a pattern; in ISO 8601 without one, and if the pattern has a field that is not supported."""
+    with contextlib.suppress(ValueError):
+        if pattern:
+            return format_time(time, pattern)
+    return time.strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _list_near(name: str, hints: ColumnHints) -> list[Decimal]:

@@ -18,6 +18,7 @@ TIME = datetime(2026, 1, 31, 15, 4, 5, 678900, tzinfo=UTC)
         ("yyyy-MM-dd'T'HH:mm:ss[.SSS]XXX", "2026-01-31T15:04:05.678Z"),
         ("d.M.yy h 'o''clock' a", "31.1.26 3 o'clock PM"),
         ("EEE, dd MMM yyyy HH:mm:ss.SSSSSSSSS Z", "Sat, 31 Jan 2026 15:04:05.678900000 +0000"),
+        ("yyyy-DDD ZZZZZ zzz xxxxx", "2026-031 Z UTC +00:00"),
     ],
 )
 def test_a_time_is_written_in_a_pattern(pattern: str, text: str) -> None:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 # A text in single quotes, where two quotes are one; repeats of a letter; or another character.
 _PART = re.compile(r"'(?P<text>(?:[^']|'')*)'|(?P<field>(?P<letter>[A-Za-z])(?P=letter)*)|.", re.DOTALL)
 _UTC = {
-    **dict.fromkeys(("X", "XX", "XXX", "XXXXX"), "Z"),
-    **dict.fromkeys(("xx", "Z", "ZZ", "ZZZ"), "+0000"),
-    **dict.fromkeys(("z", "VV"), "UTC"),
+    **dict.fromkeys(("X", "XX", "XXX", "XXXX", "XXXXX", "ZZZZZ"), "Z"),
+    **dict.fromkeys(("xx", "xxxx", "Z", "ZZ", "ZZZ"), "+0000"),
+    **dict.fromkeys(("xxx", "xxxxx"), "+00:00"),
+    **dict.fromkeys(("z", "zz", "zzz", "zzzz", "VV"), "UTC"),
     "x": "+00",
-    "xxx": "+00:00",
 }
 
 
@@ -48,11 +48,12 @@ def _format_part(time: datetime, part: re.Match[str]) -> str:
         **dict.fromkeys("yu", time.year),
         **dict.fromkeys("ML", time.month),
         "d": time.day,
+        "D": time.timetuple().tm_yday,
         "H": time.hour,
         "h": (time.hour + 11) % 12 + 1,
         "m": time.minute,
         "s": time.second,
     }
-    if field[0] not in numbers or (len(field) > 2 and field[0] not in "yu"):
+    if field[0] not in numbers or (len(field) > 2 and field[0] not in "yuD"):
         raise ValueError(f"times cannot be written with '{field}' in '{part.string}'")
     return f"{numbers[field[0]]:0{len(field)}}"
