@@ -33,12 +33,23 @@ pipeline:
       kafka: {bootstrap_servers: "localhost:1", subscribe: clicks}
       schema: {Event_ID: string, at: timestamp, place: "struct<Name: string>"}
       options: {timestampFormat: "dd/MM/yyyy HH:mm:ss"}
+    zoned:
+      kafka: {bootstrap_servers: "localhost:1", subscribe: zoned}
+      schema: {at: timestamp, day: date, local: timestamp_ntz}
+      options:
+        timestampFormat: dd.MM.yyyy HH:mm
+        dateFormat: dd.MM.yyyy
+        timestampNTZFormat: dd.MM.yyyy HH:mm
+        timeZone: America/New_York
+    tables: {csv: tables, schema: {at: timestamp}, options: {timestampFormat: dd.MM.yyyy}}
     files: {parquet: files, schema: {payload: binary, ratio: double}}
     ticks: {rate: {}}
   queries:
     lines: {to: {memory: lines}}
     plain: {to: {memory: plain}}
     clicks: {to: {memory: clicks}}
+    zoned: {to: {memory: zoned}}
+    tables: {to: {memory: tables}}
     files: {to: {memory: files}}
     ticks: {to: {memory: ticks}}
 tests:
@@ -68,6 +79,18 @@ CASES = {
         steps:
           - feed: {clicks: [{event_id: a, AT: "2026-01-31 13:00:00+01:00", place: {name: x}}]}
             expect: [{Event_ID: a, at: "2026-01-31 12:00:00", place: {Name: x}}]
+    """,
+    "times in the zone of the source": """
+        query: zoned
+        steps:
+          - feed: {zoned: [{at: "2026-01-31 01:00:00", day: 2026-01-31, local: "2026-01-31 01:00:00"}]}
+            expect: [{at: "2026-01-31 01:00:00", day: 2026-01-31, local: "2026-01-31 01:00:00"}]
+    """,
+    "times of columns next to options for messages": """
+        query: tables
+        steps:
+          - feed: {tables: [{at: "2026-01-31 12:00:00"}]}
+            expect: [{at: "2026-01-31 12:00:00"}]
     """,
     "bytes and special floats of columns": """
         query: files

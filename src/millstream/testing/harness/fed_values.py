@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.api.values.time_pattern import format_time
+from millstream.connectors.api.values.time_pattern import format_time, parse_zone
 from millstream.pipeline.load.source_validation import known_columns
 from millstream.pipeline.model import Format
 from millstream.testing.files.row_parser import column_types
@@ -32,7 +33,7 @@ def to_fed_row(entry: SourceEntry, row: Row) -> dict[str, Any]:
     """Convert a row of a test file to what Spark reads: a test names columns in any case, Spark's readers do not.
 
     Text for a binary column becomes bytes, unless it is base64. Raises ValueError for a time that cannot be written
-    in the format of the options of the source.
+    in the format and the zone of the options of the source.
     """
     types = column_types(entry)
     if types is None:
@@ -76,9 +77,8 @@ def _to_fed_value(of: ParsedType, value: Any, options: Mapping[str, str]) -> Any
     except (ValueError, OverflowError):
         # A test in Python may feed what the source sends, or a malformed value.
         return value
-    if options.get("timezone", "UTC") != "UTC":
-        raise ValueError("a test cannot write times in the option 'timeZone'")
-    return format_time(time, pattern)
+    has_zone = of.name not in ("DATE", "TIMESTAMPNTZ")
+    return format_time(time, pattern, parse_zone(options.get("timezone", "UTC")) if has_zone else UTC)
 
 
 def _format_option(name: str) -> str:

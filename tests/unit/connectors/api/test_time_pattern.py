@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from millstream.connectors.api.values.time_pattern import format_time
+from millstream.connectors.api.values.time_pattern import format_time, parse_zone
 
 TIME = datetime(2026, 1, 31, 15, 4, 5, 678900, tzinfo=UTC)
 
@@ -28,3 +28,26 @@ def test_a_time_is_written_in_a_pattern(pattern: str, text: str) -> None:
 def test_a_pattern_with_another_field_is_refused() -> None:
     with pytest.raises(ValueError, match="times cannot be written with 'Q' in 'yyyy-Q'"):
         format_time(TIME, "yyyy-Q")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "zone", "text"),
+    [
+        ("HH:mm x xx xxx ZZZ VV", "Europe/Berlin", "16:04 +01 +0100 +01:00 +0100 Europe/Berlin"),
+        ("HH:mm X XX ZZZZZ z", "-03:30", "11:34 -0330 -0330 -03:30 UTC-03:30"),
+        ("HH:mm X z", "Z", "15:04 Z UTC"),
+    ],
+)
+def test_a_time_is_written_in_a_zone(pattern: str, zone: str, text: str) -> None:
+    assert format_time(TIME, pattern, parse_zone(zone)) == text
+
+
+@pytest.mark.parametrize("zone", ["Europe/Nowhere", "", "../UTC", "+99:00", "Europe"])
+def test_a_zone_that_is_not_known_is_refused(zone: str) -> None:
+    with pytest.raises(ValueError, match="times cannot be written in the zone"):
+        parse_zone(zone)
+
+
+def test_a_time_that_the_zone_cannot_express_is_refused() -> None:
+    with pytest.raises(ValueError, match="as far away as 9999-12-31"):
+        format_time(datetime(9999, 12, 31, 23, tzinfo=UTC), "yyyy", parse_zone("+02:00"))

@@ -95,7 +95,27 @@ def test_columns_of_files_have_no_time_format() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"timestampFormat": "yyyy-Q"}, {"timestampFormat": "HH:mm", "timeZone": "Asia/Tokyo"}]
+    ("kind", "option", "pattern", "zone", "text"),
+    [
+        ("timestamp", "timestampFormat", "dd HH:mm", "Asia/Tokyo", "31 21:00"),
+        ("timestamp", "timestampFormat", "HH:mmXXX", "America/New_York", "07:00-05:00"),
+        ("timestamp", "timestampFormat", "HH:mmX", "Etc/UTC", "12:00Z"),
+        ("timestamp", "timestampFormat", "HH:mm", "GMT+2", "14:00"),
+        ("timestamp_ntz", "timestampNTZFormat", "HH:mm", "Asia/Tokyo", "12:00"),
+        ("date", "dateFormat", "dd.MM.yyyy", "America/New_York", "31.01.2026"),
+    ],
+)
+def test_times_are_in_the_zone_of_the_source(
+    kind: str, option: str, pattern: str, zone: str, text: str
+) -> None:
+    value = "2026-01-31" if kind == "date" else "2026-01-31 12:00:00"
+    options = {option: pattern, "timeZone": zone}
+
+    assert body(raw({"at": value}, **KAFKA, schema={"at": kind}, options=options)) == {"at": text}
+
+
+@pytest.mark.parametrize(
+    "options", [{"timestampFormat": "yyyy-Q"}, {"timestampFormat": "HH:mm", "timeZone": "Asia/Nowhere"}]
 )
 def test_a_time_format_that_cannot_be_written_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="times"):

@@ -6,26 +6,40 @@ The patterns: https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html
 from __future__ import annotations
 
 import re
-from datetime import UTC
+from datetime import UTC, timedelta, timezone
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, tzinfo
 
 # A text in single quotes, where two quotes are one; repeats of a letter; or another character.
 _PART = re.compile(r"'(?P<text>(?:[^']|'')*)'|(?P<field>(?P<letter>[A-Za-z])(?P=letter)*)|.", re.DOTALL)
-_UTC = {
-    **dict.fromkeys(("X", "XX", "XXX", "XXXX", "XXXXX", "ZZZZZ"), "Z"),
-    **dict.fromkeys(("xx", "xxxx", "Z", "ZZ", "ZZZ"), "+0000"),
-    **dict.fromkeys(("xxx", "xxxxx"), "+00:00"),
-    **dict.fromkeys(("z", "zz", "zzz", "zzzz", "VV"), "UTC"),
-    "x": "+00",
-}
+_ZONE_FIELD = re.compile(r"[xX]{1,5}|Z{1,3}|Z{5}|z{1,4}|VV")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?")
 
 
-def format_time(time: datetime, pattern: str) -> str:
-    """Write a time in UTC. Raises ValueError for a pattern with a field that is not supported."""
-    return "".join(_format_part(time.astimezone(UTC), part) for part in _PART.finditer(pattern))
+def format_time(time: datetime, pattern: str, zone: tzinfo = UTC) -> str:
+    """Write a time in a zone.
+
+    Raises ValueError for a pattern with a field that is not supported, and outside the years 1 to 9999 of that zone.
+    """
+    try:
+        local = time.astimezone(zone)
+    except OverflowError as error:
+        raise ValueError(f"times cannot be written if they are as far away as {time}") from error
+    return "".join(_format_part(local, part) for part in _PART.finditer(pattern))
+
+
+def parse_zone(text: str) -> tzinfo:
+    """Return the zone of the option `timeZone`: a region or an offset. Raises ValueError if it is not known."""
+    try:
+        if offset := _OFFSET.fullmatch(text):
+            sign = -1 if offset["sign"] == "-" else 1
+            return timezone(sign * timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0)))
+        return UTC if text == "Z" else ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"times cannot be written in the zone '{text}'") from error
 
 
 def _format_part(time: datetime, part: re.Match[str]) -> str:
@@ -35,8 +49,8 @@ def _format_part(time: datetime, part: re.Match[str]) -> str:
     if field is None:
         # An optional section, in brackets, is written.
         return "" if part[0] in "[]" else part[0]
-    if field in _UTC:
-        return _UTC[field]
+    if _ZONE_FIELD.fullmatch(field):
+        return _format_zone(time, field)
     if field in ("yy", "uu"):
         return f"{time.year % 100:02}"
     if field in ("MMM", "LLL", "MMMM", "LLLL", "E", "EE", "EEE", "EEEE", "a"):
@@ -57,3 +71,15 @@ def _format_part(time: datetime, part: re.Match[str]) -> str:
     if field[0] not in numbers or (len(field) > 2 and field[0] not in "yuD"):
         raise ValueError(f"times cannot be written with '{field}' in '{part.string}'")
     return f"{numbers[field[0]]:0{len(field)}}"
+
+
+def _format_zone(time: datetime, field: str) -> str:
+    """Return the name or the offset of the zone of a time."""
+    if field[0] in "zV":
+        return str(time.tzinfo)
+    offset = time.strftime("%z")[:5]
+    if offset == "+0000" and (field[0] == "X" or field == "ZZZZZ"):
+        return "Z"
+    if field in ("x", "X"):
+        return offset.removesuffix("00")
+    return f"{offset[:3]}:{offset[3:]}" if len(field) in (3, 5) and field != "ZZZ" else offset
