@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import re
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from millstream.diagnostics.failure import MillstreamError
+from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.frames import user_functions
 from millstream.frames.dead_letter_columns import broken_letters
 from millstream.frames.decode import decode
@@ -19,6 +20,7 @@ from millstream.frames.expectations import apply_expectations
 from millstream.frames.stateful_view import build_stateful_view
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import Pipeline, SourceEntry, View
+from millstream.spark.session import explain_lost_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +29,9 @@ Reader = Callable[[str, SourceEntry], "DataFrame"]
 
 # An option that every reader ignores and that stays in the plan. It identifies the source of the spec of a leaf.
 SOURCE_OPTION = "millstream.source"
+
+# Exceptions of Java in an error of Py4J, each of which means that a server was away.
+_JAVA_OUTAGE = re.compile(r"\bjava\.net\.(?:Connect|Socket|SocketTimeout|UnknownHost|NoRouteToHost)Exception")
 
 
 def build_frames(
@@ -43,7 +48,7 @@ def build_frames(
     replaces how the raw rows of a source are read (empty streams for a check, batches for a preview). Rows of sources
     are counted as they are read if `counted`, which continuous processing does not support. Spark's own errors
     (AnalysisException) pass through. A Python view that raises, or returns no DataFrame, raises `MillstreamError`
-    with the function's place.
+    with the function's place, and `NotReady` if it cannot connect to a server.
     """
     frames: dict[str, DataFrame] = {}
     graph = PipelineGraph.of(pipeline)
@@ -86,21 +91,30 @@ def _build_named_view(
     view = pipeline.views[name]
     try:
         return build_view(spark, pipeline, name, view, frames)
-    except (MillstreamError, PySparkException, Py4JError, ConnectionError, TimeoutError):
-        # These say what failed by themselves, or that a server was away.
+    except (MillstreamError, PySparkException, Py4JNetworkError):
+        # These say what failed by themselves, or that the JVM was lost.
         raise
     except Exception as error:
         # A user's function may raise anything. An error from SQL would be a bug in Millstream.
-        if view.sql is not None:
+        if view.sql is not None or explain_lost_jvm(error) is not None:
             raise
         frames_of_error = traceback.extract_tb(error.__traceback__)
         folder = pipeline.folder.absolute()
         own = [frame for frame in frames_of_error if Path(frame.filename).is_relative_to(folder)]
         place = (own or frames_of_error)[-1]
-        raise MillstreamError(
-            f"view '{name}': {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})",
-            "correct the function",
-        ) from error
+        message = f"view '{name}': {_describe_error(error)} ({Path(place.filename).name}:{place.lineno})"
+        if isinstance(error, ConnectionError | TimeoutError) or _JAVA_OUTAGE.search(str(error)):
+            raise NotReady(message, "start the server to which the function connects") from error
+        raise MillstreamError(message, "correct the function") from error
+
+
+def _describe_error(error: Exception) -> str:
+    """Return the type and the message of an error, without the stack trace of Java."""
+    text = str(error)
+    if isinstance(error, Py4JError):
+        # The first line names the call, the second one is what Java has raised.
+        text = (text.splitlines()[1:2] or [text])[0].removeprefix(": ")
+    return f"{type(error).__name__}: {text}"
 
 
 def build_view(

@@ -49,12 +49,16 @@ pipeline:
     refused: SELECT id, unknown FROM clicks
     after_refused: SELECT id FROM refused
     raising: {python: "transforms:raising"}
+    offline: {python: "transforms:offline"}
+    wrong_call: {python: "transforms:wrong_call"}
   queries:
     ids: {to: {memory: ids}}
     copied: {from: ids, to: {parquet: copied}}
     refused: {to: {parquet: refused}}
     after_refused: {to: {memory: after_refused}}
     raising: {to: {memory: raising}}
+    offline: {to: {memory: offline}}
+    wrong_call: {to: {memory: wrong_call}}
     counts: {output_mode: update, to: {memory: counts}}
     loud: {to: {memory: loud}}
     sold: {to: {memory: sold}}
@@ -88,6 +92,14 @@ def idle(clicks):
     return clicks.groupBy("user").applyInPandasWithState(
         watch, "user STRING, what STRING", "n INT", "update", GroupStateTimeout.ProcessingTimeTimeout
     )
+
+
+def offline(clicks):
+    raise ConnectionRefusedError("rates")
+
+
+def wrong_call(clicks):
+    return clicks._jdf.unknown()
 """
 
 
@@ -257,6 +269,19 @@ CASES = {
         steps:
           - feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}
             expect_error: "view 'raising': KeyError: 'rates' (transforms.py:17)"
+    """,
+    "a function that cannot connect to its server ends the query": """
+        query: offline
+        steps:
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}
+            expect_error: "view 'offline': ConnectionRefusedError: rates (transforms.py:27)"
+    """,
+    "a function whose call Java refuses ends the query": """
+        query: wrong_call
+        steps:
+          - feed: {clicks: [{id: a, at: "2026-01-01 12:00:00"}]}
+            expect_error: >-
+              view 'wrong_call': Py4JError: py4j.Py4JException: Method unknown([]) does not exist (transforms.py:31)
     """,
     "what Spark refuses of a later version is expected": """
         query: counts
