@@ -35,6 +35,7 @@ _FORMAT_OPTIONS = {"date": "dateFormat", "timestamp_ntz": "timestampNTZFormat"}
 _FLOATS = ("float", "double", "real")
 _INTEGERS = ("tinyint", "smallint", "byte", "short", "int", "integer", "bigint", "long")
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+_CONSTRAINT = re.compile(r"\s+(?:not\s+null|comment|collate)\b.*", re.IGNORECASE | re.DOTALL)
 
 
 class RowGenerator:
@@ -143,9 +144,12 @@ def _text(text: str, kind: str) -> str:
 
 
 def generated_columns(entry: SourceEntry) -> Mapping[str, str]:
-    """Return the columns of generated rows: the source's schema, or the only column of a kind that has just one."""
+    """Return the columns of generated rows: the source's schema, or the only column of a kind that has just one.
+
+    Their types are without NOT NULL, COMMENT and COLLATE.
+    """
     if entry.columns is not None or entry.source.columns is None:
-        return entry.columns or {}
+        return {name: _CONSTRAINT.sub("", kind) for name, kind in (entry.columns or {}).items()}
     names = entry.source.columns.split()
     return {names[0]: names[1]} if len(names) == 2 else {}
 

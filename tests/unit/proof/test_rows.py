@@ -132,6 +132,15 @@ def test_decimals_fit_their_type(kind: str, limit: int, scale: int) -> None:
     assert len(set(values)) > 2
 
 
+def test_a_column_that_cannot_be_null_has_values() -> None:
+    kinds = {"amount": "decimal(10,2) NOT NULL", "n": "INT not null COMMENT 'pieces'", "s": "string collate UTF8_LCASE"}
+    generator = RowGenerator("orders", entry(schema=kinds), frozenset(), 1)
+
+    row = json.loads(generator.portion(1, 0, 60)[0].value)
+
+    assert None not in row.values()
+
+
 def test_a_key_of_duplicates_has_values_of_its_type() -> None:
     kinds = {"small": "smallint", "exact": "decimal(9,0)", "raw": "binary", "text": "string"}
     generator = RowGenerator("orders", entry(schema=kinds), frozenset(kinds), 1)
