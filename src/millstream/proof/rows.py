@@ -33,7 +33,13 @@ POOL = 50
 _TIMES = ("timestamp", "timestamp_ntz", "timestamp_ltz")
 _FORMAT_OPTIONS = {"date": "dateFormat", "timestamp_ntz": "timestampNTZFormat"}
 _FLOATS = ("float", "double", "real")
-_INTEGERS = ("tinyint", "smallint", "byte", "short", "int", "integer", "bigint", "long")
+# Integers with their bits.
+_INTEGERS = {
+    **dict.fromkeys(("tinyint", "byte"), 8),
+    **dict.fromkeys(("smallint", "short"), 16),
+    **dict.fromkeys(("int", "integer"), 32),
+    **dict.fromkeys(("bigint", "long"), 64),
+}
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 _CONSTRAINT = re.compile(r"\s+(?:not\s+null|comment|collate)\b.*", re.IGNORECASE | re.DOTALL)
 
@@ -95,7 +101,7 @@ class RowGenerator:
             return self._time_text(kind, time)
         if name in self.unique:
             is_number = kind in (*_INTEGERS, *_FLOATS) or _DECIMAL.fullmatch(kind)
-            return self.number if is_number else _text(f"{self.name}-{self.number}", kind)
+            return self._number_of_row(name, kind) if is_number else _text(f"{self.name}-{self.number}", kind)
         if kind in ("string", "binary"):
             return _text(f"{name}-{chance.randrange(POOL)}", kind)
         if kind in _INTEGERS:
@@ -103,12 +109,24 @@ class RowGenerator:
         if kind in _FLOATS:
             return self._fraction(POOL, 4)
         if decimal := _DECIMAL.fullmatch(kind):
-            # Digits before the point, and the part of a whole number that the digits after it can express.
-            precision, scale = int(decimal[1] or 10), int(decimal[2] or 0)
-            return self._fraction(min(POOL, 10 ** (precision - scale)), {0: 1, 1: 2}.get(scale, 4))
+            # The part of a whole number that the digits after the point can express.
+            parts = {0: 1, 1: 2}.get(int(decimal[2] or 0), 4)
+            return self._fraction(min(POOL, 10 ** _whole_digits(decimal)), parts)
         if kind == "boolean":
             return chance.random() < 0.5
         return self._time_text(kind, time[:10]) if kind == "date" else None
+
+    def _number_of_row(self, name: str, kind: str) -> int:
+        """Return the number of the row, for a column whose values differ. Raises `InvalidInput` if it does not fit."""
+        decimal = _DECIMAL.fullmatch(kind)
+        limit = 10 ** _whole_digits(decimal) if decimal else 2 ** (_INTEGERS.get(kind, 64) - 1)
+        if self.number >= limit:
+            raise InvalidInput(
+                f"column '{name}' of source '{self.name}' needs another value in each row, and {kind} has only "
+                f"{limit - 1:,} of them",
+                "generate fewer rows with --rows, or prove queries of other sources: millstream prove QUERY",
+            )
+        return self.number
 
     def _time_text(self, kind: str, time: str) -> str:
         """Return a time in the format that the source's options set. Raises `InvalidInput` for an unsupported one."""
@@ -136,6 +154,11 @@ class RowGenerator:
         if self.entry.avro_value is not None:
             return InputRecord(encode_row(self.entry.avro_value, values), key.encode())
         return InputRecord(json.dumps(values).encode(), key.encode())
+
+
+def _whole_digits(decimal: re.Match[str]) -> int:
+    """Return the number of digits before the point."""
+    return int(decimal[1] or 10) - int(decimal[2] or 0)
 
 
 def _text(text: str, kind: str) -> str:

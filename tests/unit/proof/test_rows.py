@@ -150,6 +150,17 @@ def test_a_key_of_duplicates_has_values_of_its_type() -> None:
     assert row == {"small": 1, "exact": 1, "raw": "b3JkZXJzLTE=", "text": "orders-1"}
 
 
+@pytest.mark.parametrize(("kind", "limit"), [("decimal(3,2)", 9), ("tinyint", 127), ("short", 32_767)])
+def test_a_type_with_too_few_values_for_a_key_is_refused(kind: str, limit: int) -> None:
+    generator = RowGenerator("orders", entry(schema={"id": kind}), frozenset({"id"}), 1)
+
+    rows = generator.portion(limit, 0, 60)
+
+    assert json.loads(rows[-1].value)["id"] == limit
+    with pytest.raises(InvalidInput, match=f"column 'id' of source 'orders'.*only {limit:,} of them"):
+        generator.portion(1, 0, 60)
+
+
 def test_bytes_are_base64_as_readers_of_json_and_avro_take_them() -> None:
     fields = [{"name": "raw", "type": "bytes"}, {"name": "at", "type": TIME}]
     avro = {"schema": json.dumps({"type": "record", "name": "Order", "fields": fields})}
