@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.connectors.api.batch_ledger import UNTOLD
+from millstream.connectors.api.values.sandbox import InputRecord
 from millstream.connectors.api.writer import SinkIdentity
 from millstream.connectors.files import layouts, manifest, publish
+from millstream.connectors.files.sandbox_io import to_arrow_table
 from millstream.connectors.files.sink import CsvSink, ParquetSink
 from millstream.connectors.files.sink_folder import FileEntry, LocalPlace, require_writable
 from millstream.connectors.files.source import CsvSource, JsonSource, ParquetSource
@@ -82,6 +84,12 @@ def test_an_age_that_spark_ignores_is_a_problem() -> None:
 def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(NotReady, match="that parquet reads does not exist"):
         ParquetSource(path=str(tmp_path / "none")).probe()
+
+
+def test_bytes_of_a_proof_are_those_of_its_json() -> None:
+    table = to_arrow_table([InputRecord(b'{"raw": "AQI="}', b"")], {"raw": "binary"})
+
+    assert table.to_pylist() == [{"raw": b"\1\2"}]
 
 
 def test_a_pattern_of_folders_is_left_to_spark(tmp_path: Path) -> None:

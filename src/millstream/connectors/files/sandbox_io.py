@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -98,7 +99,7 @@ def _arrow_type(ddl: str, zone: str | None) -> tuple[pa.DataType, Callable[[Any]
         case "string":
             return pa.string(), str
         case "binary":
-            return pa.binary(), str.encode
+            return pa.binary(), base64.b64decode
         case "float" | "real":
             return pa.float32(), float
         case "double":
