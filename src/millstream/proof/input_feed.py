@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from millstream.proof.rows import RowGenerator, generated_columns, unique_columns
+from millstream.proof.rows import RowGenerator, generated_columns, unique_columns, unwritable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,10 @@ class InputFeed:
     def _feed(self, name: str, records: list[InputRecord], number: int | None = None) -> None:
         if records:
             entry, portion = self.pipeline.sources[name], self.portions_fed if number is None else number
-            entry.source.feed(records, portion, generated_columns(entry))
+            try:
+                entry.source.feed(records, portion, generated_columns(entry))
+            except ValueError as error:
+                raise unwritable_rows(name, error) from error
             self.rows += len(records)
 
 

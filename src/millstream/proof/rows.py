@@ -42,6 +42,7 @@ _INTEGERS = {
 }
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 _CONSTRAINT = re.compile(r"\s+(?:not\s+null|comment|collate)\b.*", re.IGNORECASE | re.DOTALL)
+_OTHER_QUERIES = "prove queries of other sources: millstream prove QUERY"
 
 
 class RowGenerator:
@@ -124,7 +125,7 @@ class RowGenerator:
             raise InvalidInput(
                 f"column '{name}' of source '{self.name}' needs another value in each row, and {kind} has only "
                 f"{limit - 1:,} of them",
-                "generate fewer rows with --rows, or prove queries of other sources: millstream prove QUERY",
+                f"generate fewer rows with --rows, or {_OTHER_QUERIES}",
             )
         return self.number
 
@@ -139,7 +140,7 @@ class RowGenerator:
         except ValueError as error:
             raise InvalidInput(
                 f"no times can be generated for source '{self.name}', option '{option}': {error}",
-                "prove queries of other sources: millstream prove QUERY",
+                _OTHER_QUERIES,
             ) from error
 
     def _fraction(self, end: int, parts: int) -> float:
@@ -149,11 +150,19 @@ class RowGenerator:
     def _encoded(self, values: dict[str, Any]) -> InputRecord:
         key = next((str(value) for name, value in values.items() if name not in self.unique), "")
         if self.entry.source.has_payload and self.entry.format is Format.CSV:
-            line = format_line(values.values(), self.entry.options)
+            try:
+                line = format_line(values.values(), self.entry.options)
+            except ValueError as error:
+                raise unwritable_rows(self.name, error) from error
             return InputRecord(line.encode(), key.encode())
         if self.entry.avro_value is not None:
             return InputRecord(encode_row(self.entry.avro_value, values), key.encode())
         return InputRecord(json.dumps(values).encode(), key.encode())
+
+
+def unwritable_rows(source: str, error: ValueError) -> InvalidInput:
+    """Return the error for rows that cannot be written with the options of their source."""
+    return InvalidInput(f"no rows can be generated for source '{source}': {error}", _OTHER_QUERIES)
 
 
 def _whole_digits(decimal: re.Match[str]) -> int:

@@ -88,6 +88,15 @@ def test_lines_and_times_have_the_formats_of_the_source() -> None:
     assert re.fullmatch(rb'1\|\|"user_id-\d+"\|\|[0-9.]+\|\|"01/01/2026 0[01]:\d\d"', record.value)
 
 
+def test_lines_that_cannot_be_written_are_refused() -> None:
+    generator = maker(
+        kafka={"bootstrap_servers": "h", "subscribe": "in"}, format="csv", options={"quote": "", "sep": "-"}
+    )
+
+    with pytest.raises(InvalidInput, match=r"source 'orders': .* needs quotes"):
+        generator.portion(1, 0, 1)
+
+
 def test_options_for_messages_do_not_change_the_rows_of_files() -> None:
     generator = maker(options={"timestampFormat": "dd/MM/yyyy"})
 
@@ -133,7 +142,11 @@ def test_decimals_fit_their_type(kind: str, limit: int, scale: int) -> None:
 
 
 def test_a_column_that_cannot_be_null_has_values() -> None:
-    kinds = {"amount": "decimal(10,2) NOT NULL", "n": "INT not null COMMENT 'pieces'", "s": "string collate UTF8_LCASE"}
+    kinds = {
+        "amount": "decimal(10,2) NOT NULL",
+        "n": "INT not null COMMENT 'pieces'",
+        "s": "string collate UTF8_LCASE",
+    }
     generator = RowGenerator("orders", entry(schema=kinds), frozenset(), 1)
 
     row = json.loads(generator.portion(1, 0, 60)[0].value)
@@ -157,7 +170,7 @@ def test_a_type_with_too_few_values_for_a_key_is_refused(kind: str, limit: int) 
     rows = generator.portion(limit, 0, 60)
 
     assert json.loads(rows[-1].value)["id"] == limit
-    with pytest.raises(InvalidInput, match=f"column 'id' of source 'orders'.*only {limit:,} of them"):
+    with pytest.raises(InvalidInput, match=rf"column 'id' of source 'orders'.*only {limit:,} of them"):
         generator.portion(1, 0, 60)
 
 
