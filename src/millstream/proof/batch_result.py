@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from millstream.engine.batch.batch_run import compute_batch_results as over
-from millstream.proof.rows import FAR
+from millstream.proof.rows import FAR, FAR_YEAR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -33,7 +33,7 @@ def _closes_windows(raw: DataFrame) -> Column:
     time_columns = [name for name, kind in raw.dtypes if kind.startswith("timestamp")]
     is_far = _false()
     for name in time_columns:
-        is_far = is_far | F.coalesce(F.year(F.col(f"`{name}`")) >= int(FAR[:4]) - 1, _false())
+        is_far = is_far | F.coalesce(F.year(F.col(f"`{name}`")) >= FAR_YEAR, _false())
     return is_far
 
 

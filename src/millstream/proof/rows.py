@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Event times of the rows that close all windows. No generated row has them, so that the batch result can be
 # computed without them.
 FAR = "2999-12-31T"
+# Their first year, as read by Spark: a pattern with a year of two digits writes 2099, and zones differ by hours.
+FAR_YEAR = 2098
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 # One row in TWICE is repeated, and one in BROKEN is malformed, if the spec configures how to treat such rows.
 TWICE, BROKEN = 20, 50
@@ -118,7 +120,7 @@ class RowGenerator:
         return self._time_text(kind, time[:10]) if kind == "date" else None
 
     def _number_of_row(self, name: str, kind: str) -> int:
-        """Return the number of the row, for a column whose values differ. Raises `InvalidInput` if it does not fit."""
+        """Return the number of the row, for a column of distinct values. Raises `InvalidInput` if it does not fit."""
         decimal = _DECIMAL.fullmatch(kind)
         limit = 10 ** _whole_digits(decimal) if decimal else 2 ** (_INTEGERS.get(kind, 64) - 1)
         if self.number >= limit:

@@ -13,6 +13,8 @@ from millstream.proof.batch_result import _closes_windows
 from millstream.proof.rows import RowGenerator
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 TIME = {"type": "long", "logicalType": "timestamp-millis"}
@@ -36,3 +38,17 @@ def test_rows_that_close_windows_are_known_in_each_format(
     closing = [row.closes for row in raw.select(_closes_windows(raw).alias("closes")).collect()]
 
     assert closing == [False, False, False, True, True]
+
+
+def test_rows_of_files_that_close_windows_are_known_by_a_year_of_two_digits(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = {"csv": {"path": str(tmp_path), "options": {"timestampFormat": "dd.MM.yy HH:mm:ss.SSS"}}}
+    entry = SourceEntry.model_validate({**source, "schema": {"at": "timestamp"}})
+    generator = RowGenerator("orders", entry, frozenset(), 1)
+    entry.source.feed([*generator.portion(3, 0, 60), *generator.last(0)], 0, {"at": "timestamp"})
+    raw = entry.source.read(spark, static=True, schema=entry.ddl)
+
+    closing = [row.closes for row in raw.select(_closes_windows(raw).alias("closes")).collect()]
+
+    assert closing == [False, False, False, True]
