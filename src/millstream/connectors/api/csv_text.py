@@ -44,7 +44,8 @@ def count_consistent(lines: Sequence[str], separator: str) -> int:
 def format_line(values: Iterable[str | float | None], options: Mapping[str, Any]) -> str:
     """Return the line that Spark reads as these values, with the options of its CSV reader in any case.
 
-    Texts have quotes, None is the `nullValue`. Raises ValueError for a text that cannot be written with the options.
+    Texts have quotes, None is the `nullValue`. Spark reads a text that equals the `nullValue`, by default an empty
+    one, as NULL. Raises ValueError for a text that needs quotes or an escape which the options do not have.
     """
     settings = {name.lower(): value for name, value in options.items()}
     separator = str(settings.get("sep", settings.get("delimiter", ",")))
