@@ -143,11 +143,11 @@ class QueryUnderTest:
                 f"the rows of '{name}' are not collected",
                 f"name a view, source or real sink when you open the query: watch=['{name}']",
             )
-        result = replace(result, differences=find_differences(expected, result, self._case))
         self._steps.append(step)
+        case = replace(self._case, steps=tuple(self._steps))
+        result = replace(result, differences=find_differences(expected, result, case))
         self._results.append(result)
         if result.differences:
-            case = replace(self._case, steps=tuple(self._steps))
             raise AssertionError(format_report(Outcome(case, tuple(self._results), 0.0)))
         return result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from millstream.testing.model import Difference
+from millstream.testing.model import Difference, Restart
 from millstream.testing.runner.diff_table import format_difference
 from millstream.testing.runner.row_matching import match_rows
 from millstream.testing.values.equality import is_equal
@@ -55,12 +55,15 @@ def find_differences(expected: Expected, result: StepResult, case: Case) -> tupl
 
 
 def _label_rows(name: str, case: Case) -> str:
-    """Name the rows by the element that outputs them."""
+    """Name the rows by the element that outputs them, which only a later version of the pipeline may have."""
     if not name:
         return f"rows of query '{case.query}'"
-    if name in case.pipeline.views:
+    restarts = [action for step in case.steps for action in step.actions if isinstance(action, Restart)]
+    versions = [case.pipeline, *(restart.pipeline for restart in restarts if restart.pipeline is not None)]
+    if any(name in version.views for version in versions):
         return f"rows of view '{name}'"
-    return f"rows of source '{name}'" if name in case.pipeline.sources else f"rows of sink '{name}'"
+    is_source = any(name in version.sources for version in versions)
+    return f"rows of source '{name}'" if is_source else f"rows of sink '{name}'"
 
 
 def _compare_state(expected: Expected, result: StepResult) -> list[Difference]:

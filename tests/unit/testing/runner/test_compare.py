@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from millstream.diagnostics.finding import Span
 from millstream.pipeline.load.loader import load_text
-from millstream.testing.model import Case, Difference, Expected, Row, Step, StepResult
+from millstream.testing.model import Case, Difference, Expected, Restart, Row, Step, StepResult
 from millstream.testing.runner.compare import find_differences
 from millstream.testing.runner.row_matching import match_rows
 
@@ -62,6 +62,18 @@ def test_nothing_is_wanted_and_something_came() -> None:
     assert difference is not None
     assert difference.what == "rows of query 'q'"
     assert table(difference) == [("", "a  b"), ("(no row)", "1  NULL")]
+
+
+def test_rows_of_a_later_version_are_named_after_its_view() -> None:
+    later = load_text(
+        "pipeline.yml", SPEC.replace("v:", "w:").replace("from: v", "from: w"), Path(), {}
+    ).pipeline
+    steps = (Step((Restart(later),), Expected(), PLACE), Step((), Expected(rows={"w": ({"a": 1},)}), PLACE))
+    result = StepResult(steps[1], (0,), None, {"w": ()})
+
+    differences = find_differences(steps[1].expected, result, replace(CASE, steps=steps))
+
+    assert [difference.what for difference in differences] == ["rows of view 'w'"]
 
 
 def test_rows_are_shown_beside_those_nearest_to_them() -> None:
