@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -204,6 +203,7 @@ def _load_pipeline(
 ) -> Pipeline:
     """Load the pipeline. Findings about it fail the test."""
     from millstream.diagnostics.render import render  # noqa: PLC0415 - as above
+    from millstream.pipeline.load.yaml_scalars import dump_value  # noqa: PLC0415 - as above
     from millstream.pipeline.spec_file import load_spec  # noqa: PLC0415 - as above
 
     if not isinstance(pipeline_or_path, str | Path):
@@ -219,8 +219,7 @@ def _load_pipeline(
         names = ", ".join(declared.params) or "none"
         pytest.fail(f"the pipeline has no parameter '{unknown[0]}'; it has: {names}", pytrace=False)
     overrides = {**{f"params.{name}": value for name, value in params.items()}, **settings}
-    # YAML has no escapes for the two halves of a character above U+FFFF.
-    texts = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in overrides.items()]
+    texts = [f"{key}={dump_value(value)}" for key, value in overrides.items()]
     loaded = load_spec(file, env, texts)
     if loaded.has_errors or loaded.pipeline is None:
         pytest.fail(render(loaded.findings, loaded.texts), pytrace=False)

@@ -80,6 +80,6 @@ def test_a_parameter_has_any_character(tmp_path: Path) -> None:
     spec = "name: a\nparams: {sign: x}\nsources: {ticks: {rate: {}}}\nqueries: {ticks: {to: {console: {}}}}\n"
     (tmp_path / "pipeline.yml").write_text(spec)
 
-    pipeline = pytest_plugin._load_pipeline(tmp_path, "pipeline.yml", {"sign": "é 😀"}, {})
+    pipeline = pytest_plugin._load_pipeline(tmp_path, "pipeline.yml", {"sign": "é 😀\x85\x9f\u2028"}, {})
 
-    assert pipeline.params == {"sign": "é 😀"}
+    assert pipeline.params == {"sign": "é 😀\x85\x9f\u2028"}

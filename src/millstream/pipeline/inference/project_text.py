@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from millstream.pipeline.inference.column_types import Observed, observe, quote_column, unique_columns
 from millstream.pipeline.inference.event_time import TimeColumn, TimeUnit, find_event_time, format_seconds
+from millstream.pipeline.load.yaml_scalars import dump_value
 from millstream.pipeline.model import Format, KeptColumn
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _source(records: Records, observed: Observed, time: TimeColumn | None) -> It
         yield "    avro_value:"
         yield from (f"      {name}: {_yaml(item)}" for name, item in records.avro.items())
     if records.options:
-        yield f"    options: {json.dumps(dict(records.options))}"
+        yield f"    options: {dump_value(dict(records.options))}"
     yield from _schema(list(_columns(records, observed, time)), is_declared=bool(records.avro))
     if time is not None:
         yield from (f"    # {sentence}" for sentence in _time_sentences(records, time))
@@ -105,7 +105,7 @@ def _source(records: Records, observed: Observed, time: TimeColumn | None) -> It
         yield "    on_malformed: dead_letter"
     if time is not None and _needs_view(records, time):
         # The watermark is in the view, and no window contains a row without event time.
-        condition = json.dumps(f"{quote_column(time.name)} IS NOT NULL", ensure_ascii=False)
+        condition = dump_value(f"{quote_column(time.name)} IS NOT NULL")
         yield f"    expect: {{has_time: {{that: {condition}, otherwise: dead_letter}}}}"
 
 
@@ -216,13 +216,13 @@ def _yaml(value: Any) -> str:
         return str(value)
     text = str(value)
     is_plain = re.fullmatch(r"[\w./$][\w./:{}$,-]*", text) and not text.isdigit()
-    return text if is_plain else json.dumps(text, ensure_ascii=False)
+    return text if is_plain else dump_value(text)
 
 
 def _key(name: str) -> str:
     is_plain = re.fullmatch(r"[A-Za-z_][\w-]*", name) and name.lower() not in _YAML_WORDS
-    return name if is_plain else json.dumps(name, ensure_ascii=False)
+    return name if is_plain else dump_value(name)
 
 
 def _type(kind: str) -> str:
-    return kind if re.fullmatch(r"[\w(),]+", kind) else json.dumps(kind, ensure_ascii=False)
+    return kind if re.fullmatch(r"[\w(),]+", kind) else dump_value(kind)

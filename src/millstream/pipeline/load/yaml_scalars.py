@@ -1,9 +1,11 @@
-"""Resolve YAML scalars by the rules of YAML 1.2, and map their characters to positions in the file."""
+"""Resolve YAML scalars by the rules of YAML 1.2, map their characters to positions in the file, and write values."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
@@ -15,6 +17,8 @@ _ODD = {".inf": "inf", "+.inf": "inf", "-.inf": "-inf", ".nan": "nan"}
 # Python refuses to parse integers with more digits than this (sys.set_int_max_str_digits); no setting needs them.
 _DIGITS = 4000
 _ESCAPES = {"x": 2, "u": 4, "U": 8}
+# Characters that JSON allows in a text, and that YAML refuses or takes for the end of a line.
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def resolve_scalar(text: str) -> str | int | float | bool | None:
@@ -33,6 +37,13 @@ def resolve_scalar(text: str) -> str | int | float | bool | None:
         if _FLOAT.match(text):
             return float(text)
     return float(_ODD[text.lower()]) if text.lower() in _ODD else text
+
+
+def dump_value(value: Any) -> str:
+    """Write a value of JSON on one line of YAML. Texts are in double quotes."""
+    # YAML has no escapes for the two halves of a character above U+FFFF.
+    text = json.dumps(value, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 @dataclass(frozen=True)

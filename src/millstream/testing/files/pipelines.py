@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from millstream.diagnostics.finding import Finding, Severity
 from millstream.pipeline.load.document import YamlDocument
 from millstream.pipeline.load.loader import load_data
 from millstream.pipeline.load.variables import Variables
+from millstream.pipeline.load.yaml_scalars import dump_value
 from millstream.pipeline.spec_file import LoadedSpec, load_spec
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Specs:
 
     def _load_once(self, file: Path | None, laid: tuple[Laid, ...]) -> Pipeline | None:
         """Return a pipeline with overrides, loaded on first use."""
-        overrides = tuple(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value, _ in laid)
+        overrides = tuple(f"{key}={dump_value(value)}" for key, value, _ in laid)
         loaded = self._loaded.get((file, overrides))
         if loaded is None:
             loaded = (
