@@ -36,6 +36,11 @@ class Facts:
             for number, entry in enumerate(query.to):
                 yield name, number, entry
 
+    def key_setting(self, query: str, number: int) -> str:
+        """Return the setting that names the key columns of a query's sink."""
+        sink = self.pipeline.queries[query].to[number].sink
+        return "key" if "key" in type(sink).model_fields else "merge_on"
+
     def readers(self, source: str) -> list[str]:
         """List the queries that read a source, directly or through views, in the spec's order."""
         return [query for query in self.graph.writes if source in self.graph.sources_of(query)]

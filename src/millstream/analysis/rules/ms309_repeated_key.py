@@ -68,7 +68,7 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             # Of several changes of a key, the sink takes the last.
             continue
         path = ("queries", query.name, "to", number, "sink")
-        setting = "key" if facts.places.has(*path, "key") else "merge_on"
+        setting = facts.key_setting(query.name, number)
         key = _SinkKey(
             sink.key,
             setting,

@@ -41,8 +41,8 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:
             if calls:
                 text = next(iter(calls.values()))
                 path = ("queries", query.name, "to", number, "sink")
-                is_merged = not facts.places.has(*path, "key")
-                setting = "merge_on" if is_merged else "key"
+                setting = facts.key_setting(query.name, number)
+                is_merged = setting == "merge_on"
                 yield CODE.warning(
                     f"{setting} contains '{name}', which is {text} and changes with every row of its group",
                     facts.places.value(*path, setting),

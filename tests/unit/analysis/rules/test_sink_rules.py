@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import millstream
 from millstream.analysis.query.column_lineage import trace_column
 from millstream.analysis.query.plan_model import (
     Aggregate,
@@ -66,6 +67,18 @@ def facts(*sinks: str, mode: str = "append") -> Facts:
     lines = "\n".join(f"      - {sink}" for sink in sinks)
     text = SPEC.replace("SINKS", lines).replace("MODE", mode)
     loaded = load_text("pipeline.yml", text, Path("nowhere"), {})
+    assert loaded.pipeline is not None, loaded.findings
+    return Facts(loaded.pipeline, loaded.places)
+
+
+def facts_in_python(key: str) -> Facts:
+    """The pipeline of a spec in Python with a Kafka sink in update mode, whose key is a column."""
+    pipeline = millstream.declare("shop")
+    columns = {"id": "string", "user": "string", "ts": "timestamp"}
+    pipeline.source("orders", millstream.kafka(bootstrap_servers="h:1", subscribe="orders"), schema=columns)
+    records = millstream.kafka(bootstrap_servers="h:1", topic="t", key=key)
+    pipeline.query("orders", to=records, output_mode="update")
+    loaded = pipeline.load("pipeline.py", {})
     assert loaded.pipeline is not None, loaded.findings
     return Facts(loaded.pipeline, loaded.places)
 
@@ -172,6 +185,21 @@ def test_a_count_in_the_key_of_records_is_a_warning_in_words_of_kafka() -> None:
 
     assert finding.message == "key contains 'n', which is count(1) and changes with every row of its group"
     assert "table" not in finding.why
+
+
+def test_the_key_of_records_in_a_spec_in_python_is_named_as_in_yaml() -> None:
+    by_window = query(
+        counted(WINDOW, USER), "update", sinks=(PlannedSink("kafka t", "kafka", key=("user",)),)
+    )
+    by_count = query(counted(USER), "update", sinks=(PlannedSink("kafka t", "kafka", key=("n",)),))
+
+    findings = [
+        *ms309_repeated_key.judge(by_window, facts_in_python("user")),
+        *ms310_changing_key.judge(by_count, facts_in_python("n")),
+    ]
+
+    assert codes(findings) == ["warning MS309", "warning MS310"]
+    assert not any("merge_on" in f"{finding.message} {finding.fix}" for finding in findings)
 
 
 @pytest.mark.parametrize(
