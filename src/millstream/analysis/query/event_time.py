@@ -133,7 +133,7 @@ def find_lost_watermark(operator: Aggregate | Deduplicate) -> tuple[Column, Wate
 def _is_other_time(operator: Aggregate | Deduplicate, key: Column, watermark: WatermarkOperator) -> bool:
     """Return whether a key is computed from other times than that of the watermark, such as a field of one message.
 
-    All fields of a message have one origin, so the columns at the watermark are compared.
+    All fields of a message have one origin, so the columns at and below the watermark are compared.
     """
     below = operator.inputs[0]
     expressions = grouping_expressions(operator) if isinstance(operator, Aggregate) else ()
@@ -144,11 +144,29 @@ def _is_other_time(operator: Aggregate | Deduplicate, key: Column, watermark: Wa
         else list(list_read_positions(below, expression))
     )
     traces = [trace_column(below, position, watermark) for position in columns_read]
-    times = {watermark.columns[position] for trace in traces for position in trace or ()}
+    positions = {position for trace in traces for position in trace or ()}
     return (
-        bool(times)
+        bool(positions)
         and None not in traces
-        and all(is_time(time) and time.name.lower() != watermark.event_time.lower() for time in times)
+        and not any(_has_event_time(watermark, position) for position in positions)
+    )
+
+
+def _has_event_time(watermark: WatermarkOperator, position: int) -> bool:
+    """Return whether a column at a watermark is the event time, is no time, or has a time in common with it.
+
+    `date_trunc('hour', ts)` below a watermark on `ts` has this `ts` in common with it. A struct in common is the
+    message of both.
+    """
+    if not is_time(watermark.columns[position]):
+        return True
+    names = [column.name.lower() for column in watermark.columns]
+    event_time_position = names.index(watermark.event_time.lower())
+    return any(
+        is_time(node.columns[common]) and not node.columns[common].type.startswith("struct")
+        for node in watermark.walk()
+        for common in (trace_column(watermark, position, node) or frozenset())
+        & (trace_column(watermark, event_time_position, node) or frozenset())
     )
 
 

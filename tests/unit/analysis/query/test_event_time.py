@@ -62,6 +62,38 @@ def test_two_times_of_one_message_have_one_origin_and_one_watermark(plans: Plans
     assert [finding is not None for finding in findings] == [True, False, False]
 
 
+@pytest.mark.parametrize("function", ["alias", "date_trunc"])
+def test_a_time_computed_from_event_time_below_its_watermark_is_lost_event_time(
+    plans: Plans, function: str
+) -> None:
+    stream = plans.stream()
+    ts = stream.columns[1]
+    hour = replace(ts, name="hour", is_copied=function == "alias")
+    below = plans.marked(
+        plans.project(stream, (ts, plans.leaf(ts)), (hour, plans.call(function, plans.leaf(ts))))
+    )
+    grouped = plans.grouped(below, below.columns[1])
+
+    lost_watermark = event_time.find_lost_watermark(grouped)
+
+    assert lost_watermark == (below.columns[1], below)
+    assert event_time.find_losing_operator(grouped, below) is grouped
+
+
+def test_two_times_of_one_struct_are_two_times(plans: Plans) -> None:
+    message = frozenset({("orders", "value")})
+    period = Column("period", "struct<start:timestamp,end:timestamp>", origins=message)
+    start, end = (Column(name, "timestamp", origins=message) for name in ("start", "end"))
+    fields = plans.project(
+        plans.stream(period),
+        *((time, plans.call("get_struct_field", plans.leaf(period))) for time in (start, end)),
+    )
+
+    grouped = plans.grouped(plans.marked(fields, "start"), end)
+
+    assert event_time.find_lost_watermark(grouped) is None
+
+
 @pytest.mark.parametrize("function", ["remainder", "hour", "greater_than", "year"])
 def test_a_key_with_few_values_is_bounded(plans: Plans, function: str) -> None:
     below = plans.stream()
