@@ -70,6 +70,22 @@ def test_a_total_is_told_with_and_without_a_watermark(plans: Plans) -> None:
     assert whys[0] != whys[1]
 
 
+@pytest.mark.parametrize(
+    ("function", "codes"), [("cast", ["MS202"]), ("upper", ["MS218"])], ids=["time", "text"]
+)
+def test_a_time_as_text_is_no_total_also_if_each_sink_has_its_rows(
+    plans: Plans, function: str, codes: list[str]
+) -> None:
+    below = plans.stream()
+    key = replace(below.columns[1], name="at", type="string", is_copied=False)
+    text = plans.call(function, plans.leaf(below.columns[1]), kind="string")
+    project = plans.project(below, (key, Expression("alias", f"{text.text} AS at", "string", (text,))))
+    sinks = (PlannedSink("delta times", "delta", key=("at",)),)
+    query = plans.query(plans.grouped(project, key), sinks=sinks)
+
+    assert [code for code in ("MS201", "MS202", "MS218") if list_findings(code, query)] == codes
+
+
 def test_a_lost_watermark_is_not_told_as_a_total_too(plans: Plans) -> None:
     below = plans.marked(plans.stream())
     hour = replace(below.columns[1], name="hour", delay=None, is_copied=False)

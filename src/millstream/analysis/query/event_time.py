@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,11 @@ _FEW_VALUES = frozenset(
     }
 )
 
+# Functions that write a time as a number.
+_TIME_NUMBERS = frozenset(
+    {"unix_timestamp", "to_unix_timestamp", "unix_seconds", "unix_millis", "unix_micros"}
+)
+
 # One window per hour gives nine thousand rows per year.
 _SHORT_WINDOW = timedelta(hours=1)
 
@@ -99,6 +105,29 @@ def is_time(column: Column) -> bool:
 def has_time_key(operator: Aggregate | Deduplicate) -> bool:
     """Return whether a window or a timestamp is among the keys. A date is not counted: it adds one entry per day."""
     return any(is_time(key) and key.type.lower() != "date" and key.origins for key in operator.keys)
+
+
+def is_written_time(operator: Operator, column: Column) -> bool:
+    """Return whether a column is a time as text or as a number, such as '2026-11-29 19:48'. A day is not counted."""
+    definition = find_definition(operator, column.name)
+    return definition is not None and _writes_time(definition[1])
+
+
+def _writes_time(expression: Expression) -> bool:
+    inputs = expression.inputs
+    match expression.function:
+        case "alias" | "cast" if inputs and not expression.type.startswith(("timestamp", "date")):
+            is_cast_time = expression.function == "cast" and _type_of(inputs[0]).startswith("timestamp")
+            return is_cast_time or _writes_time(inputs[0])
+        case "date_format" | "from_unix_time" if len(inputs) > 1:
+            letters = set(re.sub("'[^']*'", "", str(inputs[1].value)))
+            return bool(letters & set("yu")) and bool(letters & set("HhKk"))
+        case function:
+            return function in _TIME_NUMBERS
+
+
+def _type_of(expression: Expression) -> str:
+    return (expression.type or (expression.column.type if expression.column else "")).lower()
 
 
 def outputs_every_window(aggregate: Aggregate) -> bool:
@@ -247,3 +276,10 @@ def is_keyed_by_sinks(query: PlannedQuery, operator: Aggregate | Deduplicate) ->
         )
 
     return bool(query.sinks) and all(is_same_key(sink.key) for sink in query.sinks)
+
+
+def is_total_of_sinks(query: PlannedQuery, aggregate: Aggregate) -> bool:
+    """Return whether a total is intended: every sink stores one row per group, and no key is a time as text."""
+    return is_keyed_by_sinks(query, aggregate) and not any(
+        is_written_time(aggregate, key) for key in aggregate.keys
+    )

@@ -22,8 +22,9 @@ CODE = Code.of(__name__)
 def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noqa: ARG001
     """Check update mode only: complete mode keeps every group by definition, and Spark refuses append mode.
 
-    A sink that stores one row per key shows that the total is intended: its table is as large as the state. Keys
-    with few possible values, or from a static table, bound the state by themselves.
+    A sink that stores one row per key shows that the total is intended: its table is as large as the state. This is
+    not so for the rows of each hour or minute, whose time is written as text or as a number. Keys with few possible
+    values, or from a static table, bound the state by themselves.
     """
     if query.output_mode is not OutputMode.UPDATE:
         return
@@ -36,14 +37,20 @@ def judge(query: PlannedQuery, facts: Facts | None) -> Iterator[Finding]:  # noq
             or event_time.find_lost_watermark(aggregate)
         ):
             continue
-        if event_time.is_keyed_by_sinks(query, aggregate):
+        if event_time.is_total_of_sinks(query, aggregate):
             continue
+        time = next((key for key in unbounded_keys if event_time.is_written_time(aggregate, key)), None)
+        key = time or unbounded_keys[0]
         yield CODE.warning(
-            f"{event_time.owner_label(query, aggregate)} keeps a group for each '{unbounded_keys[0].name}' forever",
+            f"{event_time.owner_label(query, aggregate)} keeps a group for each '{key.name}' forever",
             event_time.find_span(query, aggregate),
             label="groups here",
-            why=_find_reason(aggregate),
-            fix="also group by a window over event time; or, if you want a total per key, write one row per key "
+            why=f"Spark removes groups by a timestamp or a window only, and '{key.name}' is of type {key.type}"
+            if time
+            else _find_reason(aggregate),
+            fix=f"group by a window over event time instead of '{key.name}'"
+            if time
+            else "also group by a window over event time; or, if you want a total per key, write one row per key "
             "with 'merge_on'",
             query=query.name,
         )

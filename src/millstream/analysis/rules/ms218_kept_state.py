@@ -78,7 +78,7 @@ def _find_reason_of_groups(query: PlannedQuery, aggregate: Aggregate) -> str:
     if query.output_mode is not OutputMode.UPDATE or aggregate.event_time_key is not None:
         return ""
     if not event_time.has_time_key(aggregate):
-        return _AS_TABLE if event_time.is_keyed_by_sinks(query, aggregate) else ""
+        return _AS_TABLE if event_time.is_total_of_sinks(query, aggregate) else ""
     if event_time.list_watermarks(aggregate) and not event_time.find_lost_watermark(aggregate):
         return "the time that it groups by is not the one with the watermark, so no group is ever complete"
     return ""

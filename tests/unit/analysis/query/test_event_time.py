@@ -117,6 +117,32 @@ def test_a_part_of_a_time_has_few_values_except_fractions_of_seconds(
     assert event_time.is_bounded(plans.grouped(project, key), key) is is_few
 
 
+@pytest.mark.parametrize(
+    ("function", "pattern", "is_time"),
+    [
+        ("date_format", "yyyy-MM-dd HH:mm", True),
+        ("from_unix_time", "uuuuMMdd'T'HH", True),
+        ("date_format", "yyyy-MM-dd", False),
+        ("date_format", "yyyy 'Hours'", False),
+        ("date_format", "HH:mm", False),
+        ("to_unix_timestamp", "yyyy-MM-dd", True),
+        ("cast", None, True),
+        ("upper", None, False),
+    ],
+)
+def test_a_time_as_text_or_number_is_a_written_time_unless_it_is_a_day_or_a_time_of_day(
+    plans: Plans, function: str, pattern: str | None, is_time: bool
+) -> None:
+    below = plans.stream()
+    key = replace(below.columns[1], name="minute", type="string", is_copied=False)
+    text = plans.call(
+        function, plans.leaf(below.columns[1]), Expression("literal", "", value=pattern), kind="string"
+    )
+    project = plans.project(below, (key, Expression("alias", f"{text.text} AS minute", "string", (text,))))
+
+    assert event_time.is_written_time(plans.grouped(project, key), key) is is_time
+
+
 def test_a_text_around_a_key_with_few_values_has_few_values(plans: Plans) -> None:
     below = plans.stream()
     key = replace(below.columns[0], name="few", is_copied=False)
