@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from millstream.analysis.query.column_lineage import trace_column
+from millstream.analysis.query.event_time import walk_below
 from millstream.analysis.query.nondeterminism import selects_rows
 from millstream.analysis.query.plan_model import (
     Aggregate,
@@ -96,7 +98,7 @@ def _list_flows(query: PlannedQuery, stabilities: frozenset[Stability]) -> Itera
     for operator in query.walk():
         if selects_rows(operator):
             for volatile in _list_volatile(operator.expressions):
-                if volatile.stability in stabilities:
+                if volatile.stability in stabilities and not _is_in_key(query, volatile):
                     yield VolatileFlow(
                         volatile, ReplayImpact.FILTER, "the choice of rows", volatile.span or operator.span
                     )
@@ -104,6 +106,34 @@ def _list_flows(query: PlannedQuery, stabilities: frozenset[Stability]) -> Itera
         for volatile in column.volatile:
             if volatile.stability in stabilities:
                 yield VolatileFlow(volatile, impact, into, volatile.span or span)
+
+
+def _is_in_key(query: PlannedQuery, volatile: VolatileExpression) -> bool:
+    """Return whether the key of a sink contains a value that also decides which rows are selected.
+
+    Columns above a condition carry its values in any case, so those below its lowest use are compared.
+    """
+    conditions = [
+        operator
+        for operator in query.walk()
+        if selects_rows(operator) and volatile in _list_volatile(operator.expressions)
+    ]
+    lowest = [
+        operator
+        for operator in conditions
+        if not any(below is other for below in walk_below(operator) for other in conditions)
+    ]
+    names = [column.name.lower() for column in query.root.columns]
+    positions = {
+        names.index(name.lower()) for sink in query.sinks for name in sink.key if name.lower() in names
+    }
+    return any(
+        volatile in side.columns[traced].volatile
+        for operator in lowest
+        for side in operator.inputs
+        for position in positions
+        for traced in trace_column(query.root, position, side) or ()
+    )
 
 
 def _list_written_columns(query: PlannedQuery) -> Iterator[tuple[ReplayImpact, str, Column, Span | None]]:

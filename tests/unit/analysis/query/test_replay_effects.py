@@ -88,6 +88,23 @@ def test_a_choice_of_rows_of_a_joined_table_is_no_key(plans: Plans) -> None:
     assert fates(plans.query(join, sinks=sink(key=("id",)))) == [ReplayImpact.FILTER]
 
 
+def test_a_key_by_which_a_table_is_joined_is_a_key_and_another_key_is_not(plans: Plans) -> None:
+    stream = drawn(plans)
+    table = replace(plans.stream(plans.column("user")), is_streaming=False)
+    condition = plans.call("equal_to", plans.leaf(stream.columns[1]), plans.leaf(table.columns[0]))
+    columns = tuple(
+        replace(column, volatile=(plans.drawn("uuid"),)) for column in (*stream.columns, *table.columns)
+    )
+    join = Join(0, "Join", "", (stream, table), columns, (condition,), is_streaming=True)
+    root = Operator(0, "Filter", "", (join,), columns, (condition,), is_streaming=True)
+
+    impacts = [
+        fates(plans.query(top, sinks=sink(key=(key,)))) for top in (join, root) for key in ("key", "id")
+    ]
+
+    assert impacts == [[ReplayImpact.KEY], [ReplayImpact.FILTER]] * 2
+
+
 def test_a_choice_of_rows_below_a_grouping_is_state(plans: Plans) -> None:
     below = chosen(plans.stream(), plans)
 
