@@ -34,9 +34,14 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _may_exist(path: Path) -> bool:
     """Return whether the path, or a file that matches its pattern, exists, or is in a folder closed to this user."""
     try:
-        return path.exists() or _has_matching_file(path)
+        # From Python 3.14 on, `exists` is also false in a closed folder.
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        # ValueError: no file has the null character in its name.
+        return _has_matching_file(path)
     except OSError:
-        return True
+        pass
+    return True
 
 
 def _has_matching_file(path: Path) -> bool:
