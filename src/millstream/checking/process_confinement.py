@@ -80,15 +80,20 @@ def _try_in_child(library: ctypes.CDLL) -> str:
     if child == 0:
         status = 1
         try:
-            os.write(writing, _enter_network(library).encode())
+            # The line's end shows that the child has not died before.
+            os.write(writing, f"{_enter_network(library)}\n".encode())
             status = 0
         finally:
             os._exit(status)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as output:
         reason = output.read()
-    status = os.waitpid(child, 0)[1]
-    return reason or (f"a process that tries it ends with status {status}" if status else "")
+    try:
+        ending = f"status {os.waitpid(child, 0)[1]}"
+    except ChildProcessError:
+        # A process that inherits SIGCHLD as ignored is not told how its children end.
+        ending = "an unknown status"
+    return reason.removesuffix("\n") if reason else f"a process that tries it ends with {ending}"
 
 
 def _enter_network(library: ctypes.CDLL) -> str:

@@ -63,6 +63,29 @@ def run_program() -> Callable[..., str]:
     return run
 
 
+def test_a_process_that_ignores_the_end_of_its_children_is_confined(
+    tmp_path: Path, run_program: Callable[..., str]
+) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "old").touch()
+    ignoring = "import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+
+    results = [run_program(start + PROGRAM, str(inside), str(outside)) for start in (ignoring, "")]
+
+    assert results[0] == results[1]
+
+
+def test_a_child_that_dies_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def die(_library: object) -> str:
+        os._exit(3)
+
+    monkeypatch.setattr(process_confinement, "_enter_network", die)
+
+    assert confine_process([tmp_path], files=False).network == "a process that tries it ends with status 768"
+
+
 def test_what_the_kernel_does_not_hold_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Library:
         def unshare(self, _flags: int) -> int:
