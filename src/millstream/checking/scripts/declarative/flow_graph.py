@@ -109,6 +109,8 @@ class FlowGraph(GraphElementRegistry):
         self.is_for_databricks = project.is_for_databricks
         """True if the project uses what only Databricks has, where a table may be filled by a batch query."""
         self._in_progress: list[str] = []
+        self._limit: contextlib.ExitStack | None = None
+        """The time limit of the flow whose function runs."""
 
     def for_databricks(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that only Databricks has, which tells for whom the project is written."""
@@ -303,12 +305,9 @@ class FlowGraph(GraphElementRegistry):
             cycle = " → ".join([*self._in_progress[self._in_progress.index(flow.name) :], flow.name])
             flow.error = RecursionError(f"it reads itself: {cycle}")
             return
-        seconds = PATIENCE if self.read_written is None else LONG_PATIENCE
-        # The function of a flow may read other flows, whose functions run within the same time.
-        limit = contextlib.nullcontext() if self._in_progress else time_limit(seconds)
         self._in_progress.append(flow.name)
         try:
-            with limit, call_sites.attribute_to_statement(flow.span if flow.text else None):
+            with self._limited_time(), call_sites.attribute_to_statement(flow.span if flow.text else None):
                 frame = flow.make()
         except WaitReached:
             flow.error = flow.error or TimeoutError("its function does not finish")
@@ -324,6 +323,22 @@ class FlowGraph(GraphElementRegistry):
                 flow.error = TypeError(f"its function must return a DataFrame; it returned {returned}")
         finally:
             self._in_progress.remove(flow.name)
+
+    @contextlib.contextmanager
+    def _limited_time(self) -> Iterator[None]:
+        """Limit the time of a flow's function. The limit of a flow that reads it begins again afterwards."""
+        seconds = PATIENCE if self.read_written is None else LONG_PATIENCE
+        outer = self._limit
+        if outer is not None:
+            outer.close()
+        try:
+            with contextlib.ExitStack() as self._limit:
+                self._limit.enter_context(time_limit(seconds))
+                yield
+        finally:
+            self._limit = outer
+            if outer is not None:
+                outer.enter_context(time_limit(seconds))
 
 
 def _class_name(value: Any) -> str:
