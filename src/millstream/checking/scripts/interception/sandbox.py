@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # A script that sleeps more often than this waits for its queries in a loop.
 MOST_SLEEPS = 200
+# A larger file is not copied for a script that writes and reads it: temporary folders are often small.
+MOST_BYTES_COPIED = 100_000_000
 
 # Functions that change files, with their first parameters. None stands for a parameter that is not changed.
 _CHANGES: dict[str, tuple[str | None, ...]] = {
@@ -198,7 +200,7 @@ class ScriptSandbox:
 
     def _open(self, original: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if set(mode) & set("wax+") and not self._may_write(file):
-            if "+" in mode:
+            if "+" in mode and _can_be_copied(file):
                 return self._open_copy(original, file, mode, *args, **_without_opener(kwargs))
             return original(os.devnull, "wb" if "b" in mode else "w", *args, **_without_opener(kwargs))
         try:
@@ -287,6 +289,12 @@ class ScriptSandbox:
         if call_sites.find_user_frame() is None:
             return original(*args, **kwargs)
         raise RefusedCall("a check does not start other programs")
+
+
+def _can_be_copied(file: Any) -> bool:
+    """Return whether a file is missing or a small one: not a device, and not a pipe, which may have no end."""
+    path = Path(os.fsdecode(file))
+    return not path.exists() or (path.is_file() and path.stat().st_size <= MOST_BYTES_COPIED)
 
 
 def _folder_descriptor(parameter: str, kwargs: dict[str, Any]) -> int | None:

@@ -15,6 +15,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from millstream.checking.scripts.interception import sandbox
 from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.monkeypatch import Patches
 from millstream.checking.scripts.interception.recording import Recording, StartedQuery
@@ -297,6 +298,26 @@ def test_a_file_that_a_checked_script_writes_and_reads_is_a_copy(
 
     assert names["texts"] == texts
     assert shape(folder) == before
+
+
+def test_a_pipe_and_a_large_file_are_not_copied(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "MOST_BYTES_COPIED", 2)
+    os.mkfifo(folder / "pipe")
+    # Without a writer, a process that opens the pipe to read it would wait.
+    writer = os.open(folder / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    before = (folder / "kept").read_text()
+
+    names = run(
+        "files = [open(name, 'r+') for name in ('pipe', 'kept')]\n"
+        "written = [file.write('new') for file in files]\n"
+        "[file.close() for file in files]\n"
+    )
+
+    os.close(writer)
+    assert names["written"] == [3, 3]
+    assert (folder / "kept").read_text() == before
 
 
 def test_a_missing_file_cannot_be_read_and_written(run: Run) -> None:
