@@ -54,13 +54,14 @@ def trace_column(operator: Operator, position: int, target: Operator) -> frozens
         return frozenset({position})
     if isinstance(operator, StatefulFunction) or position >= len(operator.columns):
         return None
-    if (expressions := output_expressions(operator)) is not None:
+    if (computed := _computing_expressions(operator, position)) is not None:
         positions: set[int] = set()
-        for input_position in list_read_positions(operator.inputs[0], expressions[position]):
-            inner_positions = trace_column(operator.inputs[0], input_position, target)
-            if inner_positions is None:
-                return None
-            positions |= inner_positions
+        for expression in computed:
+            for input_position in list_read_positions(operator.inputs[0], expression):
+                inner_positions = trace_column(operator.inputs[0], input_position, target)
+                if inner_positions is None:
+                    return None
+                positions |= inner_positions
         return frozenset(positions)
     if operator.node in _COLUMN_PRESERVING and len(operator.inputs) == 1:
         return trace_column(operator.inputs[0], position, target)
@@ -76,6 +77,16 @@ def trace_column(operator: Operator, position: int, target: Operator) -> frozens
             else frozenset()
         )
     return None
+
+
+def _computing_expressions(operator: Operator, position: int) -> tuple[Expression, ...] | None:
+    """Return the expressions that compute one column; `None` if the operator computes none, or is unknown."""
+    if operator.node == "Expand":
+        # It makes several rows of each one, as for a sliding window, and has the expressions of one after another.
+        width = len(operator.columns)
+        return operator.expressions[position::width] if operator.expressions else None
+    expressions = output_expressions(operator)
+    return None if expressions is None else (expressions[position],)
 
 
 def list_read_positions(below: Operator, expression: Expression) -> Iterator[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from millstream.analysis.query import event_time
-from millstream.analysis.query.plan_model import Column, Expression, PlannedSink
+from millstream.analysis.query.plan_model import Column, Expression, Operator, PlannedSink
 
 if TYPE_CHECKING:
     from conftest import Plans
@@ -92,6 +92,21 @@ def test_two_times_of_one_struct_are_two_times(plans: Plans) -> None:
     grouped = plans.grouped(plans.marked(fields, "start"), end)
 
     assert event_time.find_lost_watermark(grouped) is None
+
+
+def test_the_time_of_a_sliding_window_is_followed_to_the_watermark(plans: Plans) -> None:
+    message = frozenset({("orders", "value")})
+    ts, at = (Column(name, "timestamp", origins=message) for name in ("ts", "at"))
+    window = Column("window", "struct<start:timestamp,end:timestamp>", origins=message)
+    below = plans.marked(plans.stream(ts, at))
+
+    def over(time: Column) -> Operator:
+        row = (plans.call("window", plans.leaf(time)), plans.leaf(time))
+        return Operator(0, "Expand", "", (below,), (window, time), (*row, *row), is_streaming=True)
+
+    findings = [event_time.find_lost_watermark(plans.grouped(over(time), window)) for time in below.columns]
+
+    assert [finding is not None for finding in findings] == [True, False]
 
 
 @pytest.mark.parametrize("function", ["remainder", "hour", "greater_than", "year"])
