@@ -1,4 +1,4 @@
-# judged: 4 of 4
+# judged: 5 of 5
 """Temporary views with the last names of tables, and two tables with the same last name."""
 
 from pyspark.sql import SparkSession
@@ -24,4 +24,10 @@ summed.writeStream.option("checkpointLocation", "s3a://port/_summed").start("s3a
 
 again = rates.join(spark.sql("SELECT id AS value, price FROM orders"), "value").select("price")
 again.writeStream.option("checkpointLocation", "s3a://port/_again").start("s3a://port/again")
+
+spark.sql("CREATE TABLE bronze.fees (id BIGINT, price DOUBLE) USING delta")
+spark.sql("CREATE TABLE fees (id BIGINT, fee DOUBLE) USING delta")
+spark.sql("SELECT fees.price FROM bronze.fees").show()
+charged = rates.join(spark.sql("SELECT id AS value, fee FROM fees"), "value").select("fee")
+charged.writeStream.option("checkpointLocation", "s3a://port/_charged").start("s3a://port/charged")
 spark.streams.awaitAnyTermination()

@@ -153,9 +153,8 @@ class Statements:
         probes: dict[str, Unknown | None] = {}
         cte_names, relations = _cte_names(plan), find_relations(plan)
         names = [name for name, _ in relations]
-        taken = {
-            name.lower() for name in (creates, *cte_names, *self.recording.unknown, *names) if "." not in name
-        }
+        recorded = (*self.recording.unknown, *self.recording.tables, *self.recording.known_columns)
+        taken = {name.lower() for name in (creates, *cte_names, *recorded, *names) if "." not in name}
         for name, streaming in relations:
             streams = streams or streaming
             if name.lower() in DATABRICKS_READERS:
