@@ -101,10 +101,20 @@ def add_message_options(command: click.Command, *, hidden: bool = True) -> None:
             add_message_options(inner)
 
 
-def note_verbose(_: click.Context, __: click.Parameter, value: bool) -> bool:
-    """Print the causes of an error from now on: a callback, also for a command with its own option `-v`."""
+def _note_verbose(_: click.Context, __: click.Parameter, value: bool) -> bool:
+    """Print the causes of an error from now on."""
     _settings.verbose = _settings.verbose or value
     return value
+
+
+verbose_run = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    callback=_note_verbose,
+    help="Print the Spark settings that were chosen, and why, and the causes of an error.",
+)
+"""Option `-v` of a command that runs queries, in place of the one that every command takes."""
 
 
 def _options(*, hidden: bool) -> list[click.Option]:
@@ -129,7 +139,7 @@ def _options(*, hidden: bool) -> list[click.Option]:
             is_flag=True,
             expose_value=False,
             hidden=hidden,
-            callback=note_verbose,
+            callback=_note_verbose,
             help="Print the causes of an error as well.",
         ),
         click.Option(

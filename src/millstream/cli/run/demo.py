@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millstream.cli.init import copy_example
-from millstream.cli.messages import note_verbose
+from millstream.cli.messages import verbose_run
 from millstream.cli.progress import ProgressReporter
 from millstream.cli.project import SPEC, open_project
 from millstream.cli.signals import Deadline
@@ -54,13 +54,7 @@ COUNTS = {"clicks": "click_count", "cart_events": "cart_count", "purchases": "pu
 @click.option(
     "--rate", type=click.FloatRange(1), help="Events per second. [default: the rate in traffic.yml]"
 )
-@click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    callback=note_verbose,
-    help="Print the Spark settings that were chosen, and why, and the causes of an error.",
-)
+@verbose_run
 def command(length: str | None, rate: float | None, *, verbose: bool) -> int:
     """Run an example: a local Kafka broker and Postgres server, generated events of a shop, and a pipeline.
 

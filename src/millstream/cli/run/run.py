@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millstream.cli.cluster import use_cluster
-from millstream.cli.messages import note_verbose
+from millstream.cli.messages import verbose_run
 from millstream.cli.project import complete_query, open_project, project_options
 from millstream.cli.signals import INTERRUPTED, handle_ending
 from millstream.diagnostics.failure import InvalidInput, NotReady
@@ -90,13 +90,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print what happens in the run (starts, batches, retries, failures) as JSON, one object per line.",
 )
-@click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    callback=note_verbose,
-    help="Print the Spark settings that were chosen, and why, and the causes of an error.",
-)
+@verbose_run
 @click.option("--no-page", is_flag=True, help="Do not serve the live page.")
 @click.option(
     "--port",
