@@ -52,9 +52,8 @@ def list_sink_folders(pipeline: Pipeline, names: Sequence[str]) -> list[Path]:
             for use in uses:
                 if _overlap(folder, use, has_partitions=has_partitions):
                     here = from_project(pipeline, folder)
-                    is_object = use.path == folder and not use.who.endswith(" is")
-                    where = "it" if is_object else from_project(pipeline, use.path)
-                    raise CheckpointError(f"--sinks cannot delete {here}: {use.who} {where}", use.fix)
+                    used = from_project(pipeline, use.path)
+                    raise CheckpointError(f"--sinks cannot delete {here}: {use.who} {used}", use.fix)
             folders.append(folder)
     return folders
 
@@ -122,4 +121,4 @@ def _overlap(folder: Path, use: _Use, *, has_partitions: bool) -> bool:
     if not all(map(fnmatchcase, inside, pattern)):
         return False
     below = inside[len(parts) - len(fixed) :]
-    return not below or use.is_deep or has_partitions or "=" in below[0]
+    return not below or use.is_deep or has_partitions or any("=" in part for part in below)

@@ -128,12 +128,12 @@ def test_a_folder_that_another_query_writes_or_reads_stays(
 ) -> None:
     (project / "pipeline.yml").write_text(SPEC.replace("lake/copy", "lake/latest"))
     assert run_command(["reset", "latest", "--sinks", "--yes"]) == 3
-    assert "query 'copy' also writes it" in capsys.readouterr().err
+    assert "query 'copy' also writes lake/latest" in capsys.readouterr().err
 
     reading = SPEC.replace("views:", "  again: {delta: lake/copy}\nviews:")
     (project / "pipeline.yml").write_text(reading)
     assert run_command(["reset", "copy", "--sinks", "--yes"]) == 3
-    assert "source 'again' reads it" in capsys.readouterr().err
+    assert "source 'again' reads lake/copy" in capsys.readouterr().err
 
     assert Path("lake/latest/part.parquet").exists()
     assert Path("lake/copy/part.parquet").exists()
@@ -169,6 +169,11 @@ def test_a_folder_that_another_query_writes_or_reads_stays(
         ("delta: lake/late", "  late: {json: 'lake/*', schema: {id: string}}", "source 'late' reads lake/*"),
         (
             "delta: lake/day=1",
+            "  late: {json: lake, schema: {id: string}}",
+            "source 'late' reads lake",
+        ),
+        (
+            "delta: lake/deep/day=1",
             "  late: {json: lake, schema: {id: string}}",
             "source 'late' reads lake",
         ),
