@@ -3,7 +3,6 @@ package millstream;
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -77,7 +76,8 @@ public final class LocalS3 extends ForwardingBlobStore {
                 }
             }
         } catch (IOException error) {
-            throw new UncheckedIOException(error);
+            // The file system has no such attributes, or another request deleted the folder: left to the store.
+            return false;
         }
         return true;
     }
