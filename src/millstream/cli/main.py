@@ -110,7 +110,7 @@ PRINTING = {
     "deadletter show",
     "explain",
     "graph",
-    "jars list",
+    "jars",
     "logs",
     "ps",
     "schema",
@@ -161,8 +161,8 @@ class Commands(click.Group):
 
         click returns 1 in both cases, and also for a connection that a server has closed.
         """
-        # Of a group, such as `state`, the first argument is the name of the command.
-        first = " ".join(ctx.args[:1])
+        # Of a group, such as `state`, the first argument is the name of the command; its options have no values.
+        first = next((argument for argument in ctx.args if not argument.startswith("-")), "")
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:

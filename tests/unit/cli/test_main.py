@@ -224,6 +224,8 @@ def test_a_reader_that_ends_before_the_result_is_known_does_not_make_a_success_o
     ("arguments", "code"),
     [
         (["state", "show", "ticks"], 0),
+        (["state", "-q", "show", "ticks"], 0),
+        (["jars"], 0),
         (["state", "export", "ticks", "out"], 141),
         (["ps"], 0),
         (["reset"], 141),
