@@ -202,7 +202,8 @@ class ScriptSandbox:
         if set(mode) & set("wax+") and not self._may_write(file):
             if "+" in mode and _can_be_copied(file):
                 return self._open_copy(original, file, mode, *args, **_without_opener(kwargs))
-            return original(os.devnull, "wb" if "b" in mode else "w", *args, **_without_opener(kwargs))
+            null_mode = "w" + "".join(letter for letter in "b+" if letter in mode)
+            return original(os.devnull, null_mode, *args, **_without_opener(kwargs))
         try:
             return original(file, mode, *args, **kwargs)
         except FileNotFoundError:

@@ -312,11 +312,13 @@ def test_a_pipe_and_a_large_file_are_not_copied(
     names = run(
         "files = [open(name, 'r+') for name in ('pipe', 'kept')]\n"
         "written = [file.write('new') for file in files]\n"
+        "contents = [file.read() for file in files]\n"
         "[file.close() for file in files]\n"
     )
 
     os.close(writer)
     assert names["written"] == [3, 3]
+    assert names["contents"] == ["", ""]
     assert (folder / "kept").read_text() == before
 
 
