@@ -39,8 +39,11 @@ def _may_exist(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         # ValueError: no file has the null character in its name.
         return _has_matching_file(path)
-    except OSError:
+    except PermissionError:
         pass
+    except OSError:
+        # A loop of symbolic links, or a name that is too long.
+        return False
     return True
 
 

@@ -39,3 +39,11 @@ def test_a_path_in_a_folder_closed_to_this_user_may_exist(
     monkeypatch.setattr(Path, "exists", lambda _path: False)
 
     assert list(ms502_missing_file.check(facts)) == []
+
+
+def test_a_loop_of_links_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "prices").symlink_to("prices")
+    loaded = load_text("pipeline.yml", SPEC.replace("PATH", "prices"), tmp_path, {})
+    assert loaded.pipeline is not None, loaded.findings
+
+    assert len(list(ms502_missing_file.check(Facts(loaded.pipeline, loaded.places)))) == 1
