@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import random
 import re
 from datetime import UTC, datetime
@@ -43,6 +44,7 @@ _INTEGERS = {
     **dict.fromkeys(("bigint", "long"), 64),
 }
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+_TEXT = re.compile(r"(?:string|binary|varchar|char)\b")
 _CONSTRAINT = re.compile(r"\s+(?:not\s+null|comment|collate)\b.*", re.IGNORECASE | re.DOTALL)
 _OTHER_QUERIES = "prove queries of other sources: millstream prove QUERY"
 
@@ -121,8 +123,7 @@ class RowGenerator:
 
     def _number_of_row(self, name: str, kind: str) -> int:
         """Return the number of the row, for a column of distinct values. Raises `InvalidInput` if it does not fit."""
-        decimal = _DECIMAL.fullmatch(kind)
-        limit = 10 ** _whole_digits(decimal) if decimal else 2 ** (_INTEGERS.get(kind, 64) - 1)
+        limit = _count_values(kind)
         if self.number >= limit:
             raise InvalidInput(
                 f"column '{name}' of source '{self.name}' needs another value in each row, and {kind} has only "
@@ -167,6 +168,15 @@ def unwritable_rows(source: str, error: ValueError) -> InvalidInput:
     return InvalidInput(f"no rows can be generated for source '{source}': {error}", _OTHER_QUERIES)
 
 
+def _count_values(kind: str) -> float:
+    """Return how many different values a column of texts or numbers can have, with 0; 0 for another type."""
+    if _TEXT.match(kind):
+        return math.inf
+    if decimal := _DECIMAL.fullmatch(kind):
+        return int(10 ** _whole_digits(decimal))
+    return 2 ** (_INTEGERS.get(kind, 64) - 1) if kind in (*_INTEGERS, *_FLOATS) else 0
+
+
 def _whole_digits(decimal: re.Match[str]) -> int:
     """Return the number of digits before the point."""
     return int(decimal[1] or 10) - int(decimal[2] or 0)
@@ -189,8 +199,17 @@ def generated_columns(entry: SourceEntry) -> Mapping[str, str]:
 
 
 def unique_columns(entry: SourceEntry, keys: frozenset[str]) -> frozenset[str]:
-    """Return columns that differ in each row: deduplication keys, `id`, and sink keys that look like ids."""
-    id_columns = {
-        name for name in generated_columns(entry) if re.fullmatch(r"id|uuid|event_?id", name.lower())
+    """Return columns that differ in each row: `id`, sink keys that look like ids, and one of the deduplication key.
+
+    The latter is the one with the most values. Only texts and numbers are considered: the values of the other types
+    are drawn from a few, or are times.
+    """
+    counts = {
+        name: count
+        for name, kind in generated_columns(entry).items()
+        if (count := _count_values(kind.strip().lower()))
     }
-    return frozenset({*entry.drop_duplicates_within_watermark, *(id_columns & (keys | id_columns))})
+    id_columns = {name for name in counts if re.fullmatch(r"id|uuid|event_?id", name.lower())}
+    key = [name for column in entry.drop_duplicates_within_watermark if (name := find_column(column, counts))]
+    widest = max(key, key=lambda name: (name in id_columns, counts[name]), default=None)
+    return frozenset({*(id_columns & (keys | id_columns)), *([widest] if widest else [])})

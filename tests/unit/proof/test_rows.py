@@ -128,6 +128,33 @@ def test_a_key_of_duplicates_tells_rows_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kinds", "unique"),
+    [
+        ({"line": "tinyint", "n": "int", "Shop": "STRING NOT NULL", "flag": "boolean"}, {"Shop"}),
+        ({"line": "tinyint", "n": "decimal(5,2)", "day": "date"}, {"n"}),
+        ({"name": "string", "event_id": "bigint"}, {"event_id"}),
+        ({"flag": "boolean", "day": "date", "at": "timestamp"}, set()),
+        ({"id": "date", "places": "array<string>"}, set()),
+    ],
+)
+def test_one_column_of_a_key_of_duplicates_differs_in_each_row(
+    kinds: dict[str, str], unique: set[str]
+) -> None:
+    declared = entry(
+        schema={**kinds, "time": "timestamp"},
+        drop_duplicates_within_watermark=[name.lower() for name in kinds],
+        watermark={"event_time": "time", "delay_threshold": "1 minute"},
+    )
+
+    columns = unique_columns(declared, frozenset())
+
+    row = json.loads(RowGenerator("orders", declared, columns, 1).portion(1, 0, 60)[0].value)
+    assert columns == unique
+    assert isinstance(row.get("flag", True), bool)
+    assert row.get("day", "2025-12-31") in ("2025-12-31", "2026-01-01")
+
+
+@pytest.mark.parametrize(
     ("kind", "limit", "scale"),
     [("decimal(3,2)", 10, 2), ("decimal(2,1)", 10, 1), ("decimal(4,4)", 1, 4), ("decimal(1)", 10, 0)],
 )
