@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from millstream.connectors.api.csv_text import UnwritableText
 from millstream.proof.rows import RowGenerator, generated_columns, unique_columns, unwritable_rows
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class InputFeed:
             entry, portion = self.pipeline.sources[name], self.portions_fed if number is None else number
             try:
                 entry.source.feed(records, portion, generated_columns(entry))
-            except ValueError as error:
+            except UnwritableText as error:
                 raise unwritable_rows(name, error) from error
             self.rows += len(records)
 

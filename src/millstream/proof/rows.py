@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.api.csv_text import format_line
+from millstream.connectors.api.csv_text import UnwritableText, format_line
 from millstream.connectors.api.ddl import find_column
 from millstream.connectors.api.values.sandbox import InputRecord
 from millstream.connectors.api.values.time_pattern import format_time
@@ -155,7 +155,7 @@ class RowGenerator:
         if self.entry.source.has_payload and self.entry.format is Format.CSV:
             try:
                 line = format_line(values.values(), self.entry.options)
-            except ValueError as error:
+            except UnwritableText as error:
                 raise unwritable_rows(self.name, error) from error
             return InputRecord(line.encode(), key.encode())
         if self.entry.avro_value is not None:
@@ -163,7 +163,7 @@ class RowGenerator:
         return InputRecord(json.dumps(values).encode(), key.encode())
 
 
-def unwritable_rows(source: str, error: ValueError) -> InvalidInput:
+def unwritable_rows(source: str, error: UnwritableText) -> InvalidInput:
     """Return the error for rows that cannot be written with the options of their source."""
     return InvalidInput(f"no rows can be generated for source '{source}': {error}", _OTHER_QUERIES)
 

@@ -16,6 +16,10 @@ _LOOK_AT = 100
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "b": "\b", "f": "\f", "u0000": "\0"}
 
 
+class UnwritableText(ValueError):
+    """A text needs quotes or an escape that the options of the reader do not have."""
+
+
 def parse_text(text: str) -> Any:
     """Return the number, boolean or text of a CSV value; None for an empty one."""
     if text == "":
@@ -45,7 +49,7 @@ def format_line(values: Iterable[str | float | None], options: Mapping[str, Any]
     """Return the line that Spark reads as these values, with the options of its CSV reader in any case.
 
     Texts have quotes, None is the `nullValue`. Spark reads a text that equals the `nullValue`, by default an empty
-    one, as NULL. Raises ValueError for a text that needs quotes or an escape which the options do not have.
+    one, as NULL. Raises `UnwritableText` for one that needs quotes or an escape which the options do not have.
     """
     settings = {name.lower(): value for name, value in options.items()}
     separator = str(settings.get("sep", settings.get("delimiter", ",")))
@@ -60,11 +64,11 @@ def format_line(values: Iterable[str | float | None], options: Mapping[str, Any]
             # Booleans and floats such as NaN have the same form in JSON.
             return json.dumps(value)
         if not quote and (separator in value or "\n" in value):
-            raise ValueError(f"{value!r} needs quotes, which the options do not have")
+            raise UnwritableText(f"{value!r} needs quotes, which the options do not have")
         if not quote:
             return value
         if quote in value and not escape:
-            raise ValueError(f"{value!r} contains a quote, and the options have no 'escape'")
+            raise UnwritableText(f"{value!r} contains a quote, and the options have no 'escape'")
         if escape and escape_of_escape:
             value = value.replace(escape, escape_of_escape + escape)
         return f"{quote}{value.replace(quote, escape + quote)}{quote}"

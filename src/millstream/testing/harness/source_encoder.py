@@ -10,7 +10,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from millstream.connectors.api.csv_text import format_line
+from millstream.connectors.api.csv_text import UnwritableText, format_line
 from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.model import Format, KeptColumn
 from millstream.spec.avro.encoding import encode_row
@@ -124,7 +124,7 @@ def _encode_value(entry: SourceEntry, columns: Sequence[str], row: Row) -> bytes
             (value if value is None or _is_number(value) else _to_text(value) for value in values),
             entry.options,
         )
-    except ValueError as error:
+    except UnwritableText as error:
         raise InvalidInput(f"{row} cannot be encoded as CSV: {error}", _AS_RECORD) from error
     return line.encode()
 
