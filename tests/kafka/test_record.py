@@ -41,7 +41,8 @@ def test_the_newest_records_of_a_topic_become_a_test_that_passes_once_it_is_fill
 
     source = record.find_source(pipeline, topic)
     entry = pipeline.sources[source]
-    items = [record.to_feed_item(entry, row) for row in record.read_newest_rows(spark, entry, source, 3)]
+    rows = record.read_newest_rows(spark, entry, source, 3)
+    items = [record.to_feed_item(entry, row, "UTC") for row in rows]
     text = record.format_test("real", record.choose_query(pipeline, source, None), source, items)
     (case,) = load_text("real.yml", text, tmp_path / "tests" / "real.yml", lambda _: {}, filling=True).cases
     with create_case_folder() as folder:

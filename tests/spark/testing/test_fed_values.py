@@ -41,6 +41,10 @@ pipeline:
         dateFormat: dd.MM.yyyy
         timestampNTZFormat: dd.MM.yyyy HH:mm
         timeZone: America/New_York
+    unformatted:
+      kafka: {bootstrap_servers: "localhost:1", subscribe: unformatted}
+      schema: {at: timestamp, local: timestamp_ntz}
+      options: {timeZone: America/New_York}
     tables: {csv: tables, schema: {at: timestamp}, options: {timestampFormat: dd.MM.yyyy}}
     files: {parquet: files, schema: {payload: binary, ratio: double}}
     ticks: {rate: {}}
@@ -49,6 +53,7 @@ pipeline:
     plain: {to: {memory: plain}}
     clicks: {to: {memory: clicks}}
     zoned: {to: {memory: zoned}}
+    unformatted: {to: {memory: unformatted}}
     tables: {to: {memory: tables}}
     files: {to: {memory: files}}
     ticks: {to: {memory: ticks}}
@@ -85,6 +90,28 @@ CASES = {
         steps:
           - feed: {zoned: [{at: "2026-01-31 01:00:00", day: 2026-01-31, local: "2026-01-31 01:00:00"}]}
             expect: [{at: "2026-01-31 01:00:00", day: 2026-01-31, local: "2026-01-31 01:00:00"}]
+    """,
+    "times without a format, in the zone of the source": """
+        query: unformatted
+        steps:
+          - feed: {unformatted: [{at: "2026-01-31 01:00:00.5", local: "2026-01-31 01:00:00"}, {at: 2026-01-31}]}
+            expect:
+              - {at: "2026-01-31 01:00:00.5", local: "2026-01-31 01:00:00"}
+              - {at: "2026-01-31 00:00:00", local: null}
+    """,
+    "times in the zone of the session": """
+        query: clicks
+        set: {spark: {spark.sql.session.timeZone: Asia/Tokyo}}
+        steps:
+          - feed: {clicks: [{event_id: a, at: "2026-01-31 12:00:00"}]}
+            expect: [{event_id: a, at: "2026-01-31 12:00:00"}]
+    """,
+    "times of columns, in the zone of the session": """
+        query: tables
+        set: {spark: {spark.sql.session.timeZone: Asia/Tokyo}}
+        steps:
+          - feed: {tables: [{at: "2026-01-31 12:00:00"}]}
+            expect: [{at: "2026-01-31 12:00:00"}]
     """,
     "times of columns next to options for messages": """
         query: tables

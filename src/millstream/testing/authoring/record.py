@@ -84,13 +84,16 @@ def read_newest_rows(spark: SparkSession, entry: SourceEntry, name: str, many: i
     return rows
 
 
-def to_feed_item(entry: SourceEntry, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row of a reader to an item of a feed: its columns if they decode, else the message."""
+def to_feed_item(entry: SourceEntry, row: Mapping[str, Any], zone: str) -> dict[str, Any]:
+    """Convert a row of a reader to an item of a feed: its columns if they decode, else the message.
+
+    `zone` is the time zone of the session that reads the source.
+    """
     if not entry.source.has_payload:
         # Columns that the reader adds: the position of a row, and the text of a malformed one.
         reader_columns = {CORRUPT, *entry.source.place} - set(entry.columns or ())
         return serializer.serialize_row({name: row[name] for name in row if name not in reader_columns})
-    decoded = _decode_json(entry, row.get("value"))
+    decoded = _decode_json(entry, row.get("value"), zone)
     metadata = {
         keep.value: row[keep.value] for keep in entry.keep if keep.value in row and keep.value != "headers"
     }
@@ -99,7 +102,7 @@ def to_feed_item(entry: SourceEntry, row: Mapping[str, Any]) -> dict[str, Any]:
     return {**decoded, **{name: to_plain(value) for name, value in metadata.items()}}
 
 
-def _decode_json(entry: SourceEntry, value: Any) -> dict[str, Any] | None:
+def _decode_json(entry: SourceEntry, value: Any, zone: str) -> dict[str, Any] | None:
     """Decode the columns of a JSON message, or return None if a value does not match its column's type.
 
     Keys that are not in the schema, or there in another case, are left out, as in Spark.
@@ -117,7 +120,7 @@ def _decode_json(entry: SourceEntry, value: Any) -> dict[str, Any] | None:
     all_match = all(not list(find_mismatches(types[name.lower()], item)) for name, item in in_schema.items())
     try:
         # A test accepts other names of fields, and other texts, than Spark does.
-        is_exact = all_match and to_fed_row(entry, in_schema) == in_schema
+        is_exact = all_match and to_fed_row(entry, in_schema, zone) == in_schema
     except ValueError:
         return None
     return in_schema if in_schema and is_exact else None

@@ -19,6 +19,7 @@ from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.spec.trigger import Trigger
 from millstream.testing.harness.collecting_sink import CollectedRows
 from millstream.testing.harness.dead_letters import DeadLetterReader
+from millstream.testing.harness.fed_values import session_zone
 from millstream.testing.harness.isolation import IsolatedCopy, isolate_pipeline
 from millstream.testing.harness.manual_clock import LIMIT, ManualClockQuery, count_state_rows
 from millstream.testing.harness.memory_streams import MemoryStreams, reduce_pipeline
@@ -256,14 +257,11 @@ class Harness:
     def _encode_feed(self, name: str, records: Sequence[Fed], pipeline: Pipeline) -> list[str]:
         entry = pipeline.sources.get(name)
         if entry is None or entry.static:
-            streams = [
-                source_name
-                for source_name, source_entry in pipeline.sources.items()
-                if not source_entry.static
-            ]
+            streams = [key for key, source in pipeline.sources.items() if not source.static]
             raise InvalidInput(f"'{name}' is not a streaming source", f"choose among {', '.join(streams)}")
         feeder = self._feeders.setdefault(name, Feeder(name))
-        return feeder.raw(entry, records, datetime.fromtimestamp(self._manual_query.now / 1000, UTC))
+        now = datetime.fromtimestamp(self._manual_query.now / 1000, UTC)
+        return feeder.raw(entry, records, now, session_zone(pipeline))
 
     def _resolve_crash_point(self, at: str) -> str:
         if at in ("before_sink", "after_sink"):

@@ -35,14 +35,16 @@ class Feeder:
     _next_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     _portions: int = 0
 
-    def raw(self, entry: SourceEntry, record: Sequence[Fed], now: datetime) -> list[str]:
+    def raw(self, entry: SourceEntry, record: Sequence[Fed], now: datetime, zone: str) -> list[str]:
         """Return the raw columns as one JSON text per row. `now` is the timestamp of messages without one.
+
+        `zone` is the time zone of the session that reads them.
 
         Raises `InvalidInput` for a column that the source does not have, and for a value that cannot be encoded.
         """
         self._portions += 1
         try:
-            exact = [item if isinstance(item, Record) else to_fed_row(entry, item) for item in record]
+            exact = [item if isinstance(item, Record) else to_fed_row(entry, item, zone) for item in record]
         except ValueError as error:
             raise InvalidInput(f"source '{self.name}' cannot be fed columns: {error}", _AS_RECORD) from error
         if entry.source.has_payload:

@@ -10,11 +10,14 @@ import pytest
 
 from millstream.diagnostics.failure import InvalidInput
 from millstream.pipeline.load.loader import load_text
-from millstream.testing.authoring.record import choose_query, find_source, format_test, to_feed_item
+from millstream.testing.authoring import record
+from millstream.testing.authoring.record import choose_query, find_source, format_test
 from millstream.testing.files.loader import load_text as load_tests
 
 if TYPE_CHECKING:
-    from millstream.pipeline.model import Pipeline
+    from collections.abc import Mapping
+
+    from millstream.pipeline.model import Pipeline, SourceEntry
 
 SPEC = """\
 name: shop
@@ -54,6 +57,10 @@ def message(value: bytes | None) -> dict[str, Any]:
         "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
         "timestampType": 0,
     }
+
+
+def to_feed_item(entry: SourceEntry, row: Mapping[str, Any], zone: str = "UTC") -> dict[str, Any]:
+    return record.to_feed_item(entry, row, zone)
 
 
 def test_a_message_that_fits_the_schema_is_a_row(pipeline: Pipeline) -> None:
@@ -102,6 +109,22 @@ def test_times_in_the_format_of_the_source_are_kept_in_the_message(pipeline: Pip
     row = to_feed_item(clicks, message(b'{"id": "a", "at": "2026-01-01"}'))
 
     assert row["record"]["value"] == '{"id": "a", "at": "2026-01-01"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "columns"),
+    [
+        ("2026-01-01 12:00:00", "UTC", {"at", "key"}),
+        ("2026-01-01T12:00:00Z", "Asia/Tokyo", {"at", "key"}),
+        ("2026-01-01 12:00:00", "Asia/Tokyo", {"record"}),
+    ],
+)
+def test_a_time_without_a_zone_is_a_column_if_spark_reads_it_in_utc(
+    text: str, zone: str, columns: set[str], pipeline: Pipeline
+) -> None:
+    value = f'{{"at": "{text}"}}'.encode()
+
+    assert set(to_feed_item(pipeline.sources["clicks"], message(value), zone)) == columns
 
 
 def test_names_in_another_case_are_left_out_as_in_a_run(pipeline: Pipeline) -> None:

@@ -20,9 +20,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KAFKA = {"kafka": {"bootstrap_servers": "h", "subscribe": "clicks"}}
 
 
-def raw(row: Fed, **settings: Any) -> dict[str, Any]:
+def raw(row: Fed, zone: str = "UTC", **settings: Any) -> dict[str, Any]:
     """The raw columns of one row that is fed to a source with these settings."""
-    (text,) = Feeder("clicks").raw(SourceEntry.model_validate(settings), [row], NOW)
+    (text,) = Feeder("clicks").raw(SourceEntry.model_validate(settings), [row], NOW, zone)
     return json.loads(text)  # type: ignore[no-any-return]
 
 
@@ -112,6 +112,39 @@ def test_times_are_in_the_zone_of_the_source(
     options = {option: pattern, "timeZone": zone}
 
     assert body(raw({"at": value}, **KAFKA, schema={"at": kind}, options=options)) == {"at": text}
+
+
+def test_the_zone_of_the_session_is_the_default() -> None:
+    settings = {**KAFKA, "schema": {"at": "timestamp"}, "options": {"timestampFormat": "HH:mm"}}
+
+    assert body(raw({"at": "2026-01-31 12:00:00"}, "Asia/Tokyo", **settings)) == {"at": "21:00"}
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        ("2026-01-31 12:00:00", "2026-01-31T12:00:00+00:00"),
+        ("2026-01-31", "2026-01-31T00:00:00+00:00"),
+        ("2026-01-31 12:00:00 UTC", "2026-01-31 12:00:00 UTC"),
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z"),
+        ("soon", "soon"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("zone", "options"), [("Asia/Tokyo", {}), ("UTC", {"timezone": "PST"}), ("Asia/Tokyo", None)]
+)
+def test_a_time_without_a_format_is_in_utc_in_any_zone(
+    time: str, text: str, zone: str, options: dict[str, str] | None
+) -> None:
+    schema = {"at": "timestamp", "local": "timestamp_ntz"}
+    row = {"at": time, "local": "2026-01-31 12:00:00"}
+
+    if options is None:
+        columns = raw(row, zone, parquet="in", schema=schema)
+    else:
+        columns = body(raw(row, zone, **KAFKA, schema=schema, options=options))
+
+    assert columns == {"at": text, "local": "2026-01-31 12:00:00"}
 
 
 @pytest.mark.parametrize(
