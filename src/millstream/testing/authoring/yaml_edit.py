@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from millstream.diagnostics.lines import TextLines
-from millstream.pipeline.load.yaml_scalars import resolve_scalar
+from millstream.pipeline.load.yaml_scalars import dump_value, resolve_scalar
 
 if TYPE_CHECKING:
     from millstream.pipeline.load.document import Path, YamlDocument
@@ -222,15 +222,9 @@ def format_flow(value: Any) -> str:
         text = value.replace("$", "$$")
         # A YAML 1.1 parser, for example in an editor, reads `no` and `on` as booleans, so they are quoted too.
         is_unquoted = _UNQUOTED.match(text) and resolve_scalar(text) == text and yaml.safe_load(text) == text
-        return text if is_unquoted else _quote(text)
+        return text if is_unquoted else dump_value(text)
     if isinstance(value, bool) or value is None:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float) and not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else f'"{"" if value > 0 else "-"}Infinity"'
     return repr(value) if isinstance(value, float) else str(value)
-
-
-def _quote(text: str) -> str:
-    """Format text in double quotes on one line."""
-    dumped = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf)
-    return str(dumped).rstrip("\n")
