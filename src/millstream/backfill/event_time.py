@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from millstream.analysis.query.event_time import find_definition, is_time
 from millstream.analysis.query.plan_model import Aggregate, Join, Stability, StatefulFunction
 from millstream.connectors.api.values.event_time_range import EventTimeRange
+from millstream.connectors.api.values.time_pattern import parse_zone
 from millstream.diagnostics.failure import InvalidInput
 from millstream.spec.output_mode import OutputMode
 
@@ -46,11 +46,11 @@ def select_time_range(pipeline: Pipeline, planned: PlannedQuery, options: Backfi
 def _find_midnight(moment: datetime, zone: str) -> datetime | None:
     """Return the start of a time's day in the zone of a Spark session, with which Spark compares a date.
 
-    None for a zone that only Spark knows, such as `GMT+1`.
+    None for a zone that only Spark knows, such as `PST`.
     """
     try:
-        local = moment.astimezone(ZoneInfo(zone))
-    except (ZoneInfoNotFoundError, ValueError):
+        local = moment.astimezone(parse_zone(zone))
+    except ValueError:
         return None
     return local.replace(hour=0, minute=0, second=0, microsecond=0)
 

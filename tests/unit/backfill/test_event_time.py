@@ -116,6 +116,14 @@ def test_midnight_of_a_date_is_that_of_the_sessions_zone() -> None:
     assert error.value.fix.endswith("--from 2026-01-01T00:00+01:00")
 
 
+@pytest.mark.parametrize("zone", ["GMT+1", "+01:00"])
+def test_the_zone_of_a_session_may_be_an_offset(zone: str) -> None:
+    with pytest.raises(InvalidInput, match="--from is in the middle of a day") as error:
+        event_time.select_time_range(pipeline(f"'{zone}'"), planned(Column("day", "date", origins=AT)), DAY)
+
+    assert error.value.fix.endswith("--from 2026-01-01T00:00+01:00")
+
+
 def test_no_column_is_asked_for_without_a_range() -> None:
     assert event_time.select_time_range(
         pipeline(), planned(Column("id", "string")), BackfillOptions()

@@ -32,7 +32,7 @@ def format_time(time: datetime, pattern: str, zone: tzinfo = UTC) -> str:
 
 
 def parse_zone(text: str) -> tzinfo:
-    """Return the zone of the option `timeZone`: a region or an offset. Raises ValueError if it is not known."""
+    """Return a zone that is set in Spark: a region or an offset. Raises ValueError if it is not known."""
     try:
         if offset := _OFFSET.fullmatch(text):
             sign = -1 if offset["sign"] == "-" else 1
