@@ -16,7 +16,7 @@ from millstream.testing.files import serializer
 from millstream.testing.files.row_parser import column_types
 from millstream.testing.harness.fed_values import to_fed_row
 from millstream.testing.model import Record
-from millstream.testing.values.formatting import to_plain
+from millstream.testing.values.formatting import decode_printable, to_plain
 from millstream.testing.values.type_check import find_mismatches
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def to_feed_item(entry: SourceEntry, row: Mapping[str, Any], zone: str) -> dict[
     metadata = {
         keep.value: row[keep.value] for keep in entry.keep if keep.value in row and keep.value != "headers"
     }
-    if decoded is None or not _is_text(metadata.get(KeptColumn.KEY)):
+    # A key that is fed as a column is printable text.
+    if decoded is None or decode_printable(bytes(metadata.get(KeptColumn.KEY) or b"")) is None:
         return serializer.serialize_feed_item(_to_message(entry, row))
     return {**decoded, **{name: to_plain(value) for name, value in metadata.items()}}
 
@@ -124,14 +125,6 @@ def _decode_json(entry: SourceEntry, value: Any, zone: str) -> dict[str, Any] | 
     except ValueError:
         return None
     return in_schema if in_schema and is_exact else None
-
-
-def _is_text(key: Any) -> bool:
-    """Return whether the key of a message can be fed as a column, which takes printable text."""
-    try:
-        return bytes(key or b"").decode().isprintable()
-    except UnicodeDecodeError:
-        return False
 
 
 def _to_message(entry: SourceEntry, row: Mapping[str, Any]) -> Record:

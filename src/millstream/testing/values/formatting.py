@@ -23,7 +23,8 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return _decimal_value(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return _bytes_value(bytes(value))
+        text = decode_printable(bytes(value))
+        return base64.b64encode(value).decode() if text is None else text
     if is_struct(value):
         return {name: to_plain(item) for name, item in struct_fields(value).items()}
     if isinstance(value, Mapping):
@@ -41,13 +42,13 @@ def _decimal_value(value: Decimal) -> Any:
     return short if Decimal(repr(short)) == value else format(value, "f")
 
 
-def _bytes_value(value: bytes) -> str:
-    """Decode bytes as printable text, or encode them in base64."""
+def decode_printable(value: bytes) -> str | None:
+    """Decode bytes as printable text; None if they are not."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
-        return base64.b64encode(value).decode()
-    return text if text.isprintable() else base64.b64encode(value).decode()
+        return None
+    return text if text.isprintable() else None
 
 
 def format_cell(value: Any) -> str:
