@@ -22,6 +22,12 @@ name: a
 sources: {s: {rate: {}}, lines: {json: data, schema: {record: string}}}
 queries: {q: {from: s, to: {console: {}}}}
 """
+LATER_SPEC = """
+name: a
+sources: {s: {rate: {}}}
+views: {w: SELECT value AS n FROM s}
+queries: {q: {from: w, to: {console: {}}}}
+"""
 
 
 @dataclass
@@ -44,7 +50,7 @@ class Noted:
         self.asked.append(("advance", by))
 
     def run_step(self, step: Step) -> StepResult:
-        return StepResult(step, (0,), None, {"": ({"n": 1},)}, dropped=2, error=self.error)
+        return StepResult(step, (0,), None, {"": ({"n": 1},), "w": ({"n": 1},)}, dropped=2, error=self.error)
 
 
 @pytest.fixture
@@ -87,7 +93,7 @@ def test_a_column_named_record_is_a_column(query: QueryUnderTest, stage: Noted) 
 
 
 def test_what_is_as_expected_is_given_back(query: QueryUnderTest) -> None:
-    assert query.expect([{"n": 1}], dropped=2).rows == {"": ({"n": 1},)}
+    assert query.expect([{"n": 1}], dropped=2).rows[""] == ({"n": 1},)
 
 
 def test_a_difference_is_told_with_all_steps_and_the_line(query: QueryUnderTest) -> None:
@@ -102,6 +108,14 @@ def test_a_difference_is_told_with_all_steps_and_the_line(query: QueryUnderTest)
     assert lines[:2] == ["test_it", "  test_a.py:3, query 'q'"]
     assert [line[:9] for line in lines if "feed s" in line] == ["        1", "=>      2"]
     assert any("*7" in line and "*1" in line for line in lines)
+
+
+def test_rows_of_a_view_of_a_later_pipeline_are_named_after_it(query: QueryUnderTest) -> None:
+    later = load_text("pipeline.yml", LATER_SPEC, Path(), {}).pipeline
+    query.restart(later)
+
+    with pytest.raises(AssertionError, match="rows of view 'w'"):
+        query.expect(w=[{"n": 7}])
 
 
 def test_an_error_that_nobody_looked_at_fails_the_test(query: QueryUnderTest, stage: Noted) -> None:
