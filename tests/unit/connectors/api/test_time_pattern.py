@@ -42,6 +42,21 @@ def test_a_time_is_written_in_a_zone(pattern: str, zone: str, text: str) -> None
     assert format_time(TIME, pattern, parse_zone(zone)) == text
 
 
+def test_of_two_equal_local_times_the_second_needs_an_offset() -> None:
+    first, second = (datetime(2026, 11, 1, hour, 30, tzinfo=UTC) for hour in (5, 6))
+    zone = parse_zone("America/New_York")
+
+    texts = [format_time(time, "HH:mm X", zone) for time in (first, second)]
+    assert [*texts, format_time(first, "HH:mm VV", zone)] == [
+        "01:30 -04",
+        "01:30 -05",
+        "01:30 America/New_York",
+    ]
+    for pattern in ("dd HH:mm", "HH:mm VV", "HH:mm 'X'"):
+        with pytest.raises(ValueError, match="occurs twice in America/New_York"):
+            format_time(second, pattern, zone)
+
+
 @pytest.mark.parametrize("zone", ["Europe/Nowhere", "", "../UTC", "+99:00", "Europe"])
 def test_a_zone_that_is_not_known_is_refused(zone: str) -> None:
     with pytest.raises(ValueError, match="times cannot be written in the zone"):

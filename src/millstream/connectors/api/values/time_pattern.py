@@ -16,19 +16,25 @@ if TYPE_CHECKING:
 # A text in single quotes, where two quotes are one; repeats of a letter; or another character.
 _PART = re.compile(r"'(?P<text>(?:[^']|'')*)'|(?P<field>(?P<letter>[A-Za-z])(?P=letter)*)|.", re.DOTALL)
 _ZONE_FIELD = re.compile(r"[xX]{1,5}|Z{1,3}|Z{5}|z{1,4}|VV")
+# The name of a zone is the same for two equal local times of it.
+_OFFSET_FIELD = re.compile(r"[xXZ]+")
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?")
 
 
 def format_time(time: datetime, pattern: str, zone: tzinfo = UTC) -> str:
     """Write a time in a zone.
 
-    Raises ValueError for a pattern with a field that is not supported, and outside the years 1 to 9999 of that zone.
+    Raises ValueError for a pattern with a field that is not supported, outside the years 1 to 9999 of that zone, and
+    for the second of two equal local times if the pattern has no offset: Spark reads the first.
     """
     try:
         local = time.astimezone(zone)
     except OverflowError as error:
         raise ValueError(f"times cannot be written if they are as far away as {time}") from error
-    return "".join(_format_part(local, part) for part in _PART.finditer(pattern))
+    parts = list(_PART.finditer(pattern))
+    if local.fold and not any(_OFFSET_FIELD.fullmatch(part["field"] or "") for part in parts):
+        raise ValueError(f"{time} cannot be written in '{pattern}': its local time occurs twice in {zone}")
+    return "".join(_format_part(local, part) for part in parts)
 
 
 def parse_zone(text: str) -> tzinfo:
