@@ -1,4 +1,4 @@
-# judged: 5 of 5
+# judged: 8 of 8
 """Temporary views with the last names of tables, and two tables with the same last name."""
 
 from pyspark.sql import SparkSession
@@ -28,6 +28,21 @@ again.writeStream.option("checkpointLocation", "s3a://port/_again").start("s3a:/
 spark.sql("CREATE TABLE bronze.fees (id BIGINT, price DOUBLE) USING delta")
 spark.sql("CREATE TABLE fees (id BIGINT, fee DOUBLE) USING delta")
 spark.sql("SELECT fees.price FROM bronze.fees").show()
+spark.sql("CREATE TEMP VIEW prices AS SELECT fees.price FROM bronze.fees")
 charged = rates.join(spark.sql("SELECT id AS value, fee FROM fees"), "value").select("fee")
 charged.writeStream.option("checkpointLocation", "s3a://port/_charged").start("s3a://port/charged")
+prices = rates.join(spark.sql("SELECT price FROM prices")).select("price")
+prices.writeStream.option("checkpointLocation", "s3a://port/_prices").start("s3a://port/prices")
+
+spark.sql("CREATE TABLE bronze.taxes (id BIGINT, price DOUBLE) USING delta")
+spark.sql("SELECT taxes.price FROM bronze.taxes").show()
+spark.sql("CREATE TABLE taxes (id BIGINT, tax DOUBLE) USING delta")
+taxed = rates.join(spark.sql("SELECT id AS value, tax FROM taxes"), "value").select("tax")
+taxed.writeStream.option("checkpointLocation", "s3a://port/_taxed").start("s3a://port/taxed")
+
+spark.sql("CREATE TABLE bronze.costs (id BIGINT, price DOUBLE) USING delta")
+spark.sql("SELECT costs.price FROM bronze.costs").show()
+spark.sql("CREATE TABLE costs (id BIGINT, cost DOUBLE) USING delta")
+costed = rates.join(spark.table("costs").withColumnRenamed("id", "value"), "value").select("cost")
+costed.writeStream.option("checkpointLocation", "s3a://port/_costed").start("s3a://port/costed")
 spark.streams.awaitAnyTermination()

@@ -76,6 +76,11 @@ class TableViews:
         """Note the view that was created for a table."""
         self._created[view.lower()] = (table.lower(), created)
 
+    def has_other_table(self, view: str, existing: Any) -> bool:
+        """Return whether the temporary view of this name is one that was created for a table of another name."""
+        table, created = self._created.get(view.lower(), (view.lower(), None))
+        return table != view.lower() and bool(created.equals(existing))
+
     def _is_free(self, view: str, table: str, existing: Any) -> bool:
         """Return whether a name has no view, or the one that was created for the same table."""
         owner, created = self._created.get(view.lower(), ("", None))

@@ -38,6 +38,22 @@ def test_a_view_is_replaced_only_for_the_same_table_and_if_the_script_has_not_re
     assert views.choose("bronze.orders", [], {"orders": View()}.get) == "bronze_orders"
 
 
+def test_a_view_is_that_of_another_table_until_the_script_replaces_it() -> None:
+    class View:
+        def equals(self, other: object) -> bool:
+            return self is other
+
+    views, created = TableViews(), View()
+    views.note("orders", "bronze.orders", created)
+    views.note("sales", "sales", created)
+
+    assert views.has_other_table("Orders", created)
+    assert not views.has_other_table("orders", View())
+    assert not views.has_other_table("orders", None)
+    assert not views.has_other_table("sales", created)
+    assert not views.has_other_table("stock", None)
+
+
 @pytest.mark.parametrize(
     ("text", "others", "expected"),
     [

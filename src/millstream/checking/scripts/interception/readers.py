@@ -25,6 +25,7 @@ from millstream.checking.scripts.interception.spark_formats import (
     short_name,
 )
 from millstream.checking.scripts.local_files import columns_of_files, tell_why_unread
+from millstream.checking.scripts.sql_text import TableViews
 from millstream.connectors import spark_formats
 from millstream.frames.build_views import SOURCE_OPTION
 from millstream.spark import internals
@@ -72,6 +73,7 @@ class ReaderPatch:
     def __init__(self, recording: Recording, empty: str) -> None:
         self.recording = recording
         self.empty = empty
+        self.views = TableViews()
         self.python_sources: dict[str, Any] = {}
         self.read_dataset: Callable[[Any, str, bool], Any] = lambda _session, _name, _streaming: None
         """Returns a dataset of a declarative pipeline, given a session, a name, and whether to read a stream."""
@@ -99,7 +101,7 @@ class ReaderPatch:
             return dataset
         if key in self.recording.unknown:
             return self.recording.unknown[key]
-        if _exists(session, name):
+        if self.has_table(session, name):
             schema = self.recording.columns_of(name) if streaming else None
             if schema is None or internals.java_session(session).table(name).isStreaming():
                 return original()
@@ -108,6 +110,16 @@ class ReaderPatch:
         return self._known_columns_or_unknown(
             session, _ReaderSettings(format="table"), name, streaming=streaming
         )
+
+    def has_table(self, session: Any, name: str) -> bool:
+        """Return whether the session has this table or view. A view of the check for another table does not count."""
+        try:
+            exists = bool(internals.java_session(session).catalog().tableExists(name))
+        except PySparkException:
+            # The name refers to a catalog that this session does not know.
+            return False
+        view = name.replace("`", "")
+        return exists and not self.views.has_other_table(view, internals.find_temporary_view(session, view))
 
     def frame(self, spark: Any, schema: Any, *, streaming: bool) -> DataFrame:
         """Return a frame with these columns and no rows, without recording a source."""
@@ -324,14 +336,6 @@ class ReaderPatch:
         """Return the columns of a Python data source that the script registered."""
         kind = self.python_sources.get(settings.format)
         return None if kind is None else kind(options=dict(settings.options)).schema()
-
-
-def _exists(session: Any, name: str) -> bool:
-    try:
-        return bool(internals.java_session(session).catalog().tableExists(name))
-    except PySparkException:
-        # The name refers to a catalog that this session does not know.
-        return False
 
 
 def _settings_of(reader: Any) -> _ReaderSettings:

@@ -217,6 +217,10 @@ class Recording:
         came = any(call_sites.is_user_file(frame.f_code.co_filename) for frame, _ in trace)
         return self.last_error if came else None
 
+    def list_known_tables(self) -> list[str]:
+        """List the tables and views that the script creates or whose columns the user gives."""
+        return [*self.tables, *self.known_columns, *self.unknown]
+
     def columns_of(self, name: str) -> Any:
         """Return the columns that the script or the user gives for a table, path or topic; None if neither does."""
         key = name.replace("`", "").rstrip("/").lower()

@@ -17,7 +17,7 @@ from millstream.checking.scripts.interception.absent import Absent
 from millstream.checking.scripts.interception.placeholders import Unknown, is_frame
 from millstream.checking.scripts.interception.recording import Doubt
 from millstream.checking.scripts.interception.spark_formats import FILES, short_name
-from millstream.checking.scripts.sql_text import TableViews, find_aliases, with_view, without_reader
+from millstream.checking.scripts.sql_text import find_aliases, with_view, without_reader
 from millstream.connectors import spark_formats
 from millstream.spark import internals
 
@@ -67,7 +67,6 @@ class Statements:
         self.reading = reading
         self.texts: dict[str, call_sites.SqlText] = {}
         """The user's original SQL, by the SQL text that Spark received."""
-        self._views = TableViews()
 
     def install(self, patches: Patches) -> None:
         """Replace the methods of the session and the catalog."""
@@ -84,8 +83,7 @@ class Statements:
 
     def _exists(self, original: Any, catalog: Catalog, name: str, *more: Any) -> bool:
         key = name.replace("`", "").lower()
-        known = (*self.recording.tables, *self.recording.known_columns, *self.recording.unknown)
-        return key in known or original(catalog, name, *more)
+        return key in self.recording.list_known_tables() or original(catalog, name, *more)
 
     def _ask_catalog(self, original: Any, catalog: Catalog, *args: Any, **kwargs: Any) -> Any:
         """Return what the catalog says, or a stand-in if only the script's own catalog knows it."""
@@ -153,7 +151,8 @@ class Statements:
         probes: dict[str, Unknown | None] = {}
         cte_names, relations = _cte_names(plan), find_relations(plan)
         names = [name for name, _ in relations]
-        recorded = (*self.recording.unknown, *self.recording.tables, *self.recording.known_columns)
+        # Spark stores the text of a view that the script creates, so the name in it must not become another table.
+        recorded = self.recording.list_known_tables()
         taken = {name.lower() for name in (creates, *cte_names, *recorded, *names) if "." not in name}
         for name, streaming in relations:
             streams = streams or streaming
@@ -173,13 +172,13 @@ class Statements:
             streams = streams or (frame is not None and is_frame(frame) and bool(frame.isStreaming))
             if frame is None:
                 continue
-            view = self._views.choose(name, taken, partial(internals.find_temporary_view, session))
+            view = self.reading.views.choose(name, taken, partial(internals.find_temporary_view, session))
             taken.add(view.lower())
             if isinstance(frame, Unknown | Absent):
                 doubt, probes[view] = doubt or frame.doubt, frame if type(frame) is Unknown else None
             else:
                 frame.createOrReplaceTempView(view)
-                self._views.note(view, name, internals.find_temporary_view(session, view))
+                self.reading.views.note(view, name, internals.find_temporary_view(session, view))
             text = with_view(text, name, view, (*names, *cte_names))
         if original_text in self.texts:
             self.texts[text] = self.texts[original_text]
@@ -208,7 +207,7 @@ class Statements:
         if name.lower() in self.recording.unknown:
             return self.recording.unknown[name.lower()]
         schema = self.recording.columns_of(name)
-        if has_table(session, name):
+        if self.reading.has_table(session, name):
             return None
         if schema is not None:
             return self.reading.empty_table(session, name, schema, streaming=streaming)
@@ -290,14 +289,6 @@ def _view_of(original: Any, session: Any, text: str, args: Any, name: str) -> Da
         return DataFrame(internals.java_session(session).table(name), session)
     finally:
         session.catalog.dropTempView(name)
-
-
-def has_table(session: Any, name: str) -> bool:
-    """Return whether the session has a table or view of this name. False for a catalog that it does not know."""
-    try:
-        return bool(internals.java_session(session).catalog().tableExists(name))
-    except PySparkException:
-        return False
 
 
 def frame_of(session: Any, plan: Any) -> DataFrame:
