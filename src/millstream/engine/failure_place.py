@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.pipeline.graph import PipelineGraph
+from millstream.pipeline.own_code import find_own_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 # Spark's query context: the place in a statement, then the line itself.
 _CONTEXT = re.compile(r"== SQL[^\n]*\(line (\d+), position (\d+)\) ==\n([^\n]*)")
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
-_FOREIGN = ("site-packages", "dist-packages")
 
 
 def locate_failure(text: str, pipeline: Pipeline, query: str, locate_sql: LocateSql | None = None) -> str:
@@ -31,11 +31,10 @@ def locate_failure(text: str, pipeline: Pipeline, query: str, locate_sql: Locate
 
 def _locate_in_python(text: str, pipeline: Pipeline) -> str:
     """Return the innermost line of the project's own files in a traceback."""
-    folder = pipeline.folder.resolve()
     for file, line in reversed(_FRAME.findall(text)):
-        path = Path(file).resolve()
-        if path.is_relative_to(folder) and not any(part in path.parts for part in _FOREIGN):
-            return f"{path.relative_to(folder)}:{line}"
+        path = find_own_path(Path(file), pipeline.folder)
+        if path is not None:
+            return f"{path}:{line}"
     return ""
 
 

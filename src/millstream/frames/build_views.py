@@ -20,6 +20,7 @@ from millstream.frames.expectations import apply_expectations
 from millstream.frames.stateful_view import build_stateful_view
 from millstream.pipeline.graph import PipelineGraph
 from millstream.pipeline.model import Pipeline, SourceEntry, View
+from millstream.pipeline.own_code import find_own_path
 from millstream.spark.session import explain_lost_jvm
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ Reader = Callable[[str, SourceEntry], "DataFrame"]
 # An option that every reader ignores and that stays in the plan. It identifies the source of the spec of a leaf.
 SOURCE_OPTION = "millstream.source"
 
-_PACKAGES = {"site-packages", "dist-packages"}
 # Exceptions of Java in an error of Py4J, each of which means that a server was away.
 _JAVA_OUTAGE = re.compile(r"\bjava\.net\.(?:Connect|Socket|SocketTimeout|UnknownHost|NoRouteToHost)Exception")
 
@@ -99,7 +99,7 @@ def _build_named_view(
         # A user's function may raise anything. An error from SQL would be a bug in Millstream.
         if view.sql is not None or explain_lost_jvm(error) is not None:
             raise
-        place = _find_place(error, pipeline.folder.absolute())
+        place = _find_place(error, pipeline.folder)
         message = f"view '{name}': {_describe_error(error)} ({place})"
         if isinstance(error, ConnectionError | TimeoutError) or _JAVA_OUTAGE.search(str(error)):
             raise NotReady(message, "start the server to which the function connects") from error
@@ -109,14 +109,9 @@ def _build_named_view(
 def _find_place(error: Exception, folder: Path) -> str:
     """Return the last place in the project's own code that an error has passed, such as `transforms.py:14`."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if _is_own_code(Path(frame.filename), folder)]
+    own = [frame for frame in frames if find_own_path(Path(frame.filename), folder)]
     place = (own or frames)[-1]
     return f"{Path(place.filename).name}:{place.lineno}"
-
-
-def _is_own_code(file: Path, folder: Path) -> bool:
-    """Return whether a file is code of the project in that folder, and not of a virtual environment in it."""
-    return file.is_relative_to(folder) and not _PACKAGES.intersection(file.relative_to(folder).parts)
 
 
 def _describe_error(error: Exception) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from millstream.engine.failure_place import locate_failure
+from millstream.pipeline import own_code
 from millstream.pipeline.load.loader import load_text
 
 SPEC = """name: shop
@@ -50,10 +51,14 @@ def test_sql_that_two_views_of_the_query_have_is_not_guessed() -> None:
         ("/project/functions.py", "functions.py:7"),
         ("/project/lib/more.py", "lib/more.py:7"),
         ("/project/.venv/lib/python3.11/site-packages/x.py", ""),
+        ("/project/.pixi/lib/python3.11/socket.py", ""),
         ("/elsewhere/functions.py", ""),
     ],
 )
-def test_the_innermost_line_of_the_project_is_named(file: str, place: str) -> None:
+def test_the_innermost_line_of_the_project_is_named(
+    file: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_code, "STANDARD_LIBRARY", Path("/project/.pixi/lib/python3.11"))
     text = f'Traceback:\n  File "/spark/worker.py", line 2, in main\n  File "{file}", line 7, in f\nValueError: no'
 
     assert locate(text) == place

@@ -8,6 +8,7 @@ import pytest
 
 from millstream.diagnostics.failure import MillstreamError, NotReady
 from millstream.frames.build_views import _build_named_view
+from millstream.pipeline import own_code
 from millstream.pipeline.spec_file import load_text
 
 if TYPE_CHECKING:
@@ -65,8 +66,15 @@ def test_an_error_has_the_view_its_line_and_its_kind(
     assert (type(error), error.what) == (kind, f"view 'rates': {message} (transforms.py:6)")
 
 
-def test_the_line_is_one_of_the_project_and_not_of_its_virtual_environment(tmp_path: Path) -> None:
-    library = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages" / "library.py"
+@pytest.mark.parametrize(
+    "folder", [".venv/lib/python3.11/site-packages", ".pixi/envs/default/lib/python3.11"]
+)
+def test_the_line_is_one_of_the_project_and_not_of_its_virtual_environment(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own_code, "STANDARD_LIBRARY", tmp_path / ".pixi/envs/default/lib/python3.11")
+    library = tmp_path / folder / "library.py"
     library.parent.mkdir(parents=True)
     library.write_text("{}['a']\n")
 

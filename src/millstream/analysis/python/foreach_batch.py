@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import sysconfig
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType, MappingProxyType
@@ -16,6 +15,7 @@ from millstream.analysis.python.method_calls import is_static, name_methods
 from millstream.analysis.python.parsing import count_characters, parse_or_none
 from millstream.analysis.query.plan_model import BatchCode
 from millstream.diagnostics.finding import Span
+from millstream.pipeline.own_code import is_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 NO_OTHERS: Mapping[str, CodeType] = MappingProxyType({})
-# In the paths of Python's own modules, and of installed ones.
-_INSTALLED = (sysconfig.get_path("stdlib"), "site-packages", "dist-packages")
 
 
 def read_function(function: object, display: Callable[[str], str] = str) -> BatchCode | None:
@@ -124,7 +122,7 @@ def _list_other_functions(function: object, file: str) -> dict[str, CodeType]:
     return {
         name: code
         for name, code in codes.items()
-        if code.co_filename != file and not any(part in code.co_filename for part in _INSTALLED)
+        if code.co_filename != file and not is_library(Path(code.co_filename))
     }
 
 
