@@ -59,6 +59,9 @@ _TIME_NUMBERS = frozenset(
     {"unix_timestamp", "to_unix_timestamp", "unix_seconds", "unix_millis", "unix_micros"}
 )
 
+# Units of `date_trunc`, from a day upwards.
+_DAYS = frozenset({"day", "dd", "week", "month", "mon", "mm", "quarter", "year", "yyyy", "yy"})
+
 # One window per hour gives nine thousand rows per year.
 _SHORT_WINDOW = timedelta(hours=1)
 
@@ -116,6 +119,8 @@ def is_written_time(operator: Operator, column: Column) -> bool:
 def _writes_time(expression: Expression) -> bool:
     inputs = expression.inputs
     match expression.function:
+        case _ if any(_truncates_to_day(child) for child in inputs):
+            return False
         case "alias" | "cast" if inputs and not expression.type.startswith(("timestamp", "date")):
             is_cast_time = expression.function == "cast" and _type_of(inputs[0]).startswith("timestamp")
             return is_cast_time or _writes_time(inputs[0])
@@ -126,7 +131,15 @@ def _writes_time(expression: Expression) -> bool:
             return function in _TIME_NUMBERS
 
 
+def _truncates_to_day(expression: Expression) -> bool:
+    """Return whether an expression is `date_trunc('day', ts)`, or has a larger unit."""
+    unit = expression.inputs[0].value if expression.function == "trunc_timestamp" else None
+    return isinstance(unit, str) and unit.lower() in _DAYS
+
+
 def _type_of(expression: Expression) -> str:
+    if expression.function == "trunc_timestamp":
+        return "timestamp"
     return (expression.type or (expression.column.type if expression.column else "")).lower()
 
 

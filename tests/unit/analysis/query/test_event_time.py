@@ -158,6 +158,25 @@ def test_a_time_as_text_or_number_is_a_written_time_unless_it_is_a_day_or_a_time
     assert event_time.is_written_time(plans.grouped(project, key), key) is is_time
 
 
+@pytest.mark.parametrize("function", ["cast", "unix_timestamp", "date_format"])
+@pytest.mark.parametrize(("unit", "is_time"), [("DAY", False), ("month", False), ("HOUR", True)])
+def test_a_time_that_is_truncated_to_a_day_is_no_written_time(
+    plans: Plans, function: str, unit: str, is_time: bool
+) -> None:
+    below = plans.stream()
+    key = replace(below.columns[1], name="start", type="string", is_copied=False)
+    truncated = plans.call(
+        "trunc_timestamp",
+        Expression("literal", "", value=unit),
+        plans.leaf(below.columns[1]),
+    )
+    pattern = Expression("literal", "", value="yyyy-MM-dd HH:mm")
+    text = plans.call(function, truncated, pattern, kind="string")
+    project = plans.project(below, (key, Expression("alias", f"{text.text} AS start", "string", (text,))))
+
+    assert event_time.is_written_time(plans.grouped(project, key), key) is is_time
+
+
 def test_a_text_around_a_key_with_few_values_has_few_values(plans: Plans) -> None:
     below = plans.stream()
     key = replace(below.columns[0], name="few", is_copied=False)
