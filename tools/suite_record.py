@@ -23,6 +23,8 @@ VARIABLE = "MILLSTREAM_SUITE_RECORD"
 EVERY = 0.5
 """Seconds between two looks at the processes; what lives shorter is not counted as started."""
 _TICKS = os.sysconf("SC_CLK_TCK")
+# Bound here: tests of checked scripts replace the method of the class, and would take this wait for one of the script.
+_WAIT = threading.Event.wait
 
 
 def kind_of(command: list[str]) -> str | None:
@@ -129,7 +131,7 @@ class Recorder:
         return total
 
     def _watch(self) -> None:
-        while not self._end.wait(EVERY):
+        while not _WAIT(self._end, EVERY):
             self._look()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
