@@ -23,7 +23,7 @@ VARIABLE = "MILLSTREAM_SUITE_RECORD"
 EVERY = 0.5
 """Seconds between two looks at the processes; what lives shorter is not counted as started."""
 _TICKS = os.sysconf("SC_CLK_TCK")
-# Bound here: tests of checked scripts replace the method of the class, and would take this wait for one of the script.
+# Bound here: tests of checked scripts replace the method of the class, and would take this wait for a script's.
 _WAIT = threading.Event.wait
 
 
