@@ -41,14 +41,21 @@ def decode(pipeline: Pipeline, name: str, raw: DataFrame, *, counted: bool = Tru
     """Return the rows of a source as views see them: decoded, checked, watermarked, deduplicated.
 
     `raw` has the columns of the kind's `read`. An observed metric counts its rows as they are read, if `counted`.
+
+    With `on_malformed: fail` the metric raises the error. Raised only in the filter above, it may be lost: Spark
+    merges that with the conditions of a view, and evaluates `amount IS NOT NULL`, which it derives from them, before
+    it. Continuous processing has no metrics.
     """
     entry = pipeline.sources[name]
     decoded = decode_rows(entry, raw)
-    if counted and not entry.static:
+    if entry.static:
+        decoded = _check_static_rows(name, entry, raw, decoded)
+    elif counted:
         decoded = _count_rows(name, entry, decoded)
-    good = decoded.where(
-        _fail_if_malformed(name, entry) if entry.on_malformed is OnMalformed.FAIL else F.col(REASON).isNull()
-    )
+    is_good = F.col(REASON).isNull()
+    if entry.on_malformed is OnMalformed.FAIL:
+        is_good = _fail_if_malformed(name, entry).otherwise(is_good)
+    good = decoded.where(is_good)
     rows = _apply_expectations(
         pipeline, name, good, select_view_columns(entry, raw), raw_columns(entry, raw.columns)
     )
@@ -147,9 +154,9 @@ def _missing_values(
 def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:
     """Count rows and malformed rows as they pass, and record the newest event time."""
     size = "length(`value`)" if entry.source.has_payload else "1000"
+    is_fatal = entry.on_malformed is OnMalformed.FAIL
     metrics = [
         "count(1) AS `rows`",
-        f"count({REASON}) AS malformed",
         f"sum(CASE WHEN {REASON} IS NOT NULL THEN {size} END) AS malformed_bytes",
     ]
     if entry.watermark is not None:
@@ -160,21 +167,32 @@ def _count_rows(name: str, entry: SourceEntry, rows: DataFrame) -> DataFrame:
         if rows.select(F.expr(column)).dtypes[0][1] == "timestamp":
             # Not the timestamp, which Spark reports as text in the session's time zone without naming the zone.
             metrics.append(f"unix_micros(max({column})) AS newest")
+    malformed = F.count(_fail_if_malformed(name, entry) if is_fatal else F.col(REASON)).alias("malformed")
     letters = (
         [malformed_letters(entry, rows.columns, REASON, CORRUPT).alias(MALFORMED_LETTERS)]
         if entry.on_malformed is OnMalformed.DEAD_LETTER
         else []
     )
-    return rows.observe(source_metric_name(name), *map(F.expr, metrics), *letters)
+    return rows.observe(source_metric_name(name), malformed, *map(F.expr, metrics), *letters)
+
+
+def _check_static_rows(name: str, entry: SourceEntry, raw: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return the rows of a static source; a malformed one ends the batch if the source says so."""
+    may_be_malformed = (entry.source.has_payload and entry.format is not Format.RAW) or (
+        CORRUPT in raw.columns or bool(entry.drop_duplicates_within_watermark)
+    )
+    if entry.on_malformed is not OnMalformed.FAIL or not may_be_malformed:
+        # Without a metric in between, Spark reads only those files and columns that the conditions of a view need.
+        return rows
+    return rows.observe(f"millstream:static:{name}", F.count(_fail_if_malformed(name, entry)).alias("failed"))
 
 
 def _fail_if_malformed(name: str, entry: SourceEntry) -> Column:
-    """Return true for a good row. A malformed one ends the batch with an error that names its position."""
+    """Return NULL for a good row. A malformed one ends the batch with an error that names its position."""
     message = [F.lit(f"malformed record in source '{name}': "), F.col(REASON)]
     for column in entry.source.place:
         message += [F.lit(f", {column} "), F.coalesce(F.col(column).cast("string"), F.lit("unknown"))]
-    error = F.raise_error(F.concat(*message)).cast("boolean")
-    return F.when(F.col(REASON).isNotNull(), error).otherwise(F.col(REASON).isNull())
+    return F.when(F.col(REASON).isNotNull(), F.raise_error(F.concat(*message)).cast("boolean"))
 
 
 def select_view_columns(entry: SourceEntry, raw: DataFrame) -> list[Column]:

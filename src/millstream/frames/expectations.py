@@ -100,28 +100,32 @@ def apply_expectations(
         F.count_if(F.col(BROKEN)[index]).alias(expectation) for index, expectation in enumerate(expect)
     ]
     is_removed = is_dead_letter(expect) | fails_any(expect, Otherwise.DROP)
-    size = F.length(F.col(RAW)["value"]) if "value" in _raw_names(frame) else F.lit(1000)
-    metrics += [
-        F.count_if(is_dead_letter(expect)).alias(REJECTED),
-        F.sum(F.when(is_dead_letter(expect), size)).alias(BYTES),
-        F.count_if(is_removed).alias(REMOVED),
-    ]
-    if letters is not None:
-        metrics.append(letters.alias(LETTERS))
-    # Spark moves nothing past a metric, so each expression runs once per row, before anything reads its result.
-    checked = checked.observe(metric_name(name), *metrics)
     is_fatal = fails_any(expect, Otherwise.FAIL)
     message = [
         F.lit("expectation '"),
         failed_names(expect, Otherwise.FAIL),
         F.lit(f"' of {what} does not hold: "),
+        F.substring(row_as_json(columns), 1, _SHOWN_CHARACTERS),
     ]
-    message += [F.substring(row_as_json(columns), 1, _SHOWN_CHARACTERS)]
     for column in place:
         message += [F.lit(f", {column} "), F.coalesce(F.col(RAW)[column].cast("string"), F.lit("unknown"))]
     is_passing = ~is_removed
+    counted = is_removed
     if any(expectation.otherwise is Otherwise.FAIL for expectation in expect.values()):
-        is_passing = F.when(is_fatal, F.raise_error(F.concat(*message)).cast("boolean")).otherwise(is_passing)
+        # Also in the metric: Spark merges the filter with the conditions of a view, and evaluates `amount IS NOT
+        # NULL`, which it derives from them, before it.
+        error = F.when(is_fatal, F.raise_error(F.concat(*message)).cast("boolean"))
+        is_passing, counted = error.otherwise(is_passing), error.otherwise(is_removed)
+    size = F.length(F.col(RAW)["value"]) if "value" in _raw_names(frame) else F.lit(1000)
+    metrics += [
+        F.count_if(is_dead_letter(expect)).alias(REJECTED),
+        F.sum(F.when(is_dead_letter(expect), size)).alias(BYTES),
+        F.count_if(counted).alias(REMOVED),
+    ]
+    if letters is not None:
+        metrics.append(letters.alias(LETTERS))
+    # Spark moves nothing past a metric, so each expression runs once per row, before anything reads its result.
+    checked = checked.observe(metric_name(name), *metrics)
     return checked.where(is_passing).drop(BROKEN, RAW)
 
 
