@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint.lock import require_lease, require_owner
 from millstream.connectors.api.writer import Writer, WriteResult
 from millstream.connectors.failpoints import hit_failpoint
-from millstream.diagnostics.failure import CheckpointMismatch
+from millstream.diagnostics.failure import CheckpointMismatch, MillstreamError
 from millstream.engine.events.event_bus import format_time
 from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.spark import internals
@@ -37,8 +37,13 @@ FIRST_PROBE, LAST_PROBE = 1.0, 60.0
 # delivered, so that the spool shrinks with each batch.
 DRAIN = 5.0
 LEAST = 2
-# The batch was stopped from outside, which says nothing about the sink.
-_STOPPED = re.compile(r"InterruptedException|InterruptedIOException|SparkContext was shut down|cancelled")
+# The batch was stopped from outside, which says nothing about the sink: Spark's texts for a cancelled job, and Java's
+# exceptions where a stack trace names them. Other text may quote a row.
+_STOPPED = re.compile(
+    r"\bJob \d+ cancelled\b|\bStage cancelled: |\bSparkContext was shut down"
+    r"|^(?:Caused by: |: |\[Errno \d+\] )?(?:[\w.$]+: )*(?:java\.(?:lang|io)\.)?Interrupted(?:IO)?Exception\b",
+    re.MULTILINE,
+)
 
 
 class SpoolingWriter(Writer):
@@ -347,7 +352,7 @@ class SpoolingWriter(Writer):
     def _record_failure(self, error: Exception) -> tuple[FailureKind, str]:
         """Record a failure, so that the next attempt reopens the sink. Raises it again if it ends the query."""
         failure = classify(None, error)
-        if _STOPPED.search(str(error)):
+        if not isinstance(error, MillstreamError) and _STOPPED.search(str(error)):
             raise error
         if failure.cause not in (FailureKind.OUTAGE, FailureKind.DEFECT):
             # If the retry thread hit this error, it ends the query at the next batch.

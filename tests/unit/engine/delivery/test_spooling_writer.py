@@ -339,3 +339,57 @@ def test_what_keeps_a_batch_from_being_spooled_decides_what_becomes_of_the_query
 
     assert classify(None, raised.value).cause is cause
     assert raised.value.__notes__ == ["Batch 0 could not be spooled for sink 'delta:out'."]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        MillstreamError('table t rejects a row: invalid input value for enum state: "cancelled"'),
+        MillstreamError("table t rejects a row: invalid token: Job 7 cancelled"),
+        MillstreamError("java.lang.InterruptedException: sleep interrupted"),
+        ValueError("[CAST_INVALID_INPUT] The value 'cancelled' cannot be cast to INT"),
+        ValueError("[CAST_INVALID_INPUT] The value 'java.lang.InterruptedException' cannot be cast to INT"),
+    ],
+    ids=["an enum", "a job in a refused row", "a trace in a refused row", "a cast", "a trace in a cast"],
+)
+def test_a_refusal_that_quotes_a_row_about_something_cancelled_spools_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    spooled: list[int] = []
+    monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
+    monkeypatch.setattr(BatchSpool, "spool", lambda _, __, batch, *___: spooled.append(batch))
+    monkeypatch.setattr(Store, "write", lambda *_: (_ for _ in ()).throw(refusal))
+    writer: Any = SpoolingWriter(IDENTITY, lambda: Store(Database()), BatchSpool(tmp_path), None)
+    writer.open(None, [])
+
+    result = writer.write(SimpleNamespace(schema=[]), 0)
+
+    assert (result.is_spooled, spooled) == (True, [0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ": org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelled part of cancelled job group 3f",
+        "org.apache.spark.SparkException: Job 7 cancelled because SparkContext was shut down",
+        "TaskKilled (Stage cancelled: Job 7 cancelled part of cancelled job group 3f)",
+        "An error occurred while calling z:java.lang.Thread.sleep.\n: java.lang.InterruptedException: sleep",
+        "Writing failed\n\tat x.Y.z(Y.java:1)\nCaused by: java.io.InterruptedIOException: Interrupted waiting",
+        "java.io.IOException: java.lang.InterruptedException",
+        "[Errno 5] InterruptedIOException",
+    ],
+)
+def test_a_batch_that_was_stopped_from_outside_is_not_spooled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    spooled: list[int] = []
+    monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
+    monkeypatch.setattr(BatchSpool, "spool", lambda _, __, batch, *___: spooled.append(batch))
+    monkeypatch.setattr(Store, "write", lambda *_: (_ for _ in ()).throw(RuntimeError(text)))
+    writer: Any = SpoolingWriter(IDENTITY, lambda: Store(Database()), BatchSpool(tmp_path), None)
+    writer.open(None, [])
+
+    with pytest.raises(RuntimeError):
+        writer.write(SimpleNamespace(schema=[]), 0)
+
+    assert spooled == []
