@@ -99,7 +99,8 @@ _CONDITION = re.compile(
 )
 # What the JVM raised in a call from Python, which py4j writes below a line that only names the call.
 _JAVA_RAISED = re.compile(r"An error occurred while calling .*\n\s*: (\S.*)")
-_USER_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.+?)\s*SQLSTATE")
+# The message of an expectation with `otherwise: fail`, a malformed record or a `raise_error` of the user.
+_USER_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\]\s*(.+?)\s*SQLSTATE: P0001", re.DOTALL)
 
 
 def classify(reported: Exception | None, raised: Exception | None) -> QueryFailure:
@@ -120,21 +121,25 @@ def classify(reported: Exception | None, raised: Exception | None) -> QueryFailu
                 return QueryFailure(FailureKind.OUTAGE, redact(f"{type(error).__name__}: {error}"))
     # Redact the whole text before parts are cut out of it, because a part of a secret cannot be recognised.
     text = redact("\n".join(str(error) for error in (raised, reported) if error is not None))
-    if _CONFLICT.search(text):
+    # A quoted row may contain any text, such as a line of another program's log.
+    searched = _USER_RAISED.sub("", text)
+    if _CONFLICT.search(searched):
         return QueryFailure(FailureKind.FENCED, COMMITTED_ELSEWHERE, "stop the other run")
-    if _pattern(_GONE, "data_losses").search(text):
-        return QueryFailure(FailureKind.GONE, _extract_message(text), GONE)
-    outage = _pattern(_OUTAGES, "outages").search(text)
+    if _pattern(_GONE, "data_losses").search(searched):
+        return QueryFailure(FailureKind.GONE, _extract_message(searched), GONE)
+    outage = _pattern(_OUTAGES, "outages").search(searched)
     # Spark says of any file of state that it could not read it, also if the file system was away.
-    if _DAMAGED.search(text) and outage is None:
+    if _DAMAGED.search(searched) and outage is None:
         return QueryFailure(
-            FailureKind.CHECKPOINT, f"a checkpoint file is missing or damaged: {_extract_message(text)}", COPY
+            FailureKind.CHECKPOINT,
+            f"a checkpoint file is missing or damaged: {_extract_message(searched)}",
+            COPY,
         )
-    if match := _CRASH.search(text):
-        return QueryFailure(FailureKind.CRASH, _extract_line(text, match[0]))
+    if match := _CRASH.search(searched):
+        return QueryFailure(FailureKind.CRASH, _extract_line(searched, match[0]))
     if outage is not None:
-        return QueryFailure(FailureKind.OUTAGE, _extract_line(text, outage[0]))
-    if colon := _COLON.search(text):
+        return QueryFailure(FailureKind.OUTAGE, _extract_line(searched, outage[0]))
+    if colon := _COLON.search(searched):
         return QueryFailure(
             FailureKind.DEFECT,
             f"Spark cannot read {colon[1]}, because the file's name contains a colon",
@@ -173,7 +178,7 @@ def _remove_packages(line: str) -> str:
 def _extract_message(text: str) -> str:
     """Return Spark's message of a failure: that of the innermost condition, or the first line."""
     if user_error := _USER_RAISED.search(text):
-        return user_error[1]
+        return " ".join(user_error[1].split())
     conditions = [condition for condition in _CONDITION.findall(text) if condition[0] != "STREAM_FAILED"]
     if conditions:
         name, message = conditions[-1]

@@ -153,3 +153,52 @@ def test_what_the_jvm_raised_in_a_call_is_told_and_not_the_call() -> None:
     )
 
     assert classify(RuntimeError(text), None).message == "JsonGenerationException: Can not write a string"
+
+
+# Spark's text of a row that fails an expectation, once in its report and once in the stack trace.
+FAILED_ROW = """[STREAM_FAILED] Query [id = 1] terminated: [USER_RAISED_EXCEPTION] {0} SQLSTATE: P0001 \
+SQLSTATE: XXKST
+JVM stacktrace:
+org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {0} SQLSTATE: P0001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.raiseError(QueryExecutionErrors.scala:1)"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "java.net.SocketTimeoutException: Read timed out",
+        "No space left on device",
+        "org.apache.kafka.common.errors.TimeoutException",
+        "some data may have been lost",
+        "KAFKA_DATA_LOSS",
+        "java.lang.OutOfMemoryError: heap",
+        "Python worker exited unexpectedly",
+        "CONCURRENT_STREAM_LOG_UPDATE",
+        "CANNOT_LOAD_STATE_STORE",
+    ],
+)
+def test_a_row_that_quotes_an_error_of_another_program_is_a_defect(line: str) -> None:
+    message = f"expectation 'known' of source 'logs' does not hold: {line}, topic logs, offset 17"
+
+    failure = classify(Exception(FAILED_ROW.format(message)), None)
+
+    assert failure.cause is FailureKind.DEFECT
+    assert failure.message == message
+
+
+def test_a_malformed_record_of_several_lines_that_quotes_an_error_is_a_defect() -> None:
+    message = "malformed record in source 'logs': not JSON:\njava.net.ConnectException: x, topic logs"
+
+    failure = classify(Exception(FAILED_ROW.format(message)), None)
+
+    assert failure.cause is FailureKind.DEFECT
+    assert failure.message == " ".join(message.split())
+
+
+def test_an_outage_next_to_a_row_that_fails_is_an_outage() -> None:
+    text = FAILED_ROW.format("a row") + "\nCaused by: java.net.ConnectException: Connection refused"
+
+    failure = classify(Exception(text), None)
+
+    assert failure.cause is FailureKind.OUTAGE
+    assert failure.message == "ConnectException: Connection refused"

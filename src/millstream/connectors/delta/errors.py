@@ -55,6 +55,9 @@ def explain(error: BaseException, sink: DeltaSink) -> MillstreamError | None:
             f"other writers repeatedly changed the same files of Delta table {place} ({name})",
             "let each writer change different rows, or use a single query",
         )
+    if "[USER_RAISED_EXCEPTION]" in text:
+        # An expectation or a malformed record, whose text may quote a row.
+        return None
     if (
         name in ("DELTA_FAILED_TO_MERGE_FIELDS", "DELTA_MERGE_INCOMPATIBLE_DATATYPE")
         or "schema mismatch" in text
