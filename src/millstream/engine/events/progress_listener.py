@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from millstream.frames.decode import source_metric_name
 from millstream.frames.expectations import REMOVED, metric_name
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
     operators = report.get("stateOperators", [])
     watermark = report.get("eventTime", {}).get("watermark")
     observed = report.get("observedMetrics") or {}
+    source_metrics = _select_metrics(observed, source_metric_name(""))
+    expectation_metrics = _select_metrics(observed, metric_name(""))
     return {
         "batch": report["batchId"],
         "began": report.get("timestamp"),
@@ -78,10 +81,10 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
         "processed_rate": _finite_rate(report.get("processedRowsPerSecond")),
         "duration_ms": report.get("durationMs", {}),
         "watermark": None if watermark in (None, _EPOCH) else watermark,
-        "newest": _find_newest(observed),
-        "malformed": sum(metrics.get("malformed") or 0 for metrics in observed.values() if metrics),
+        "newest": _find_newest(source_metrics),
+        "malformed": sum(metrics.get("malformed") or 0 for metrics in source_metrics),
         "expectations": _count_failures(observed),
-        "rows_removed": sum(metrics.get(REMOVED) or 0 for metrics in observed.values() if metrics),
+        "rows_removed": sum(metrics.get(REMOVED) or 0 for metrics in expectation_metrics),
         "state_rows": sum(operator.get("numRowsTotal", 0) for operator in operators),
         "state_bytes": sum(operator.get("memoryUsedBytes", 0) for operator in operators),
         "state_store": _find_state_store(operators),
@@ -95,6 +98,11 @@ def extract_metrics(report: dict[str, Any]) -> dict[str, Any]:
             for source in report.get("sources", [])
         ],
     }
+
+
+def _select_metrics(observed: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """Return the metrics whose names begin with a prefix. A view may observe the same columns under other names."""
+    return [metrics for name, metrics in observed.items() if metrics and name.startswith(prefix)]
 
 
 def _find_state_store(operators: list[dict[str, Any]]) -> str | None:
@@ -123,11 +131,9 @@ def _count_failures(observed: dict[str, Any]) -> dict[str, dict[str, int]]:
     }
 
 
-def _find_newest(observed: dict[str, Any]) -> str | None:
+def _find_newest(source_metrics: list[dict[str, Any]]) -> str | None:
     """Return the newest event time of all sources, or None without one or if it is after the year 9999."""
-    newest = [
-        metrics["newest"] for metrics in observed.values() if metrics and metrics.get("newest") is not None
-    ]
+    newest = [metrics["newest"] for metrics in source_metrics if metrics.get("newest") is not None]
     try:
         return _to_iso(max(newest)) if newest else None
     except OverflowError:

@@ -112,3 +112,10 @@ def test_rows_that_expectations_removed_are_summed_over_sources_and_views() -> N
     metrics = {metric_name(name): {"paid": 9, REMOVED: rows} for name, rows in (("orders", 5), ("sums", 2))}
 
     assert extract_metrics({**REPORT, "observedMetrics": metrics})["rows_removed"] == 7
+
+
+def test_a_metric_of_the_user_with_the_same_columns_changes_no_figure() -> None:
+    own = {"rows": "many", "malformed": 9, "newest": "2027-01-01T00:00:00.000Z", REMOVED: 9}
+    observed = {**REPORT["observedMetrics"], "stats": own, "totals": None}
+
+    assert extract_metrics({**REPORT, "observedMetrics": observed}) == extract_metrics(REPORT)
