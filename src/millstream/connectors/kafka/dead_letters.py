@@ -9,6 +9,7 @@ from pydantic import Field
 
 from millstream.connectors.api.dead_letters import DeadLetter, DeadLetterStore, DeadLetterWriter, Group
 from millstream.connectors.kafka.client.broker import Broker
+from millstream.connectors.kafka.client.options import LEDGER_TOPIC
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.spec.output_mode import OutputMode
 
@@ -31,7 +32,7 @@ class KafkaDeadLetterStore(Broker, DeadLetterStore):
 
     topic: str = Field(examples=["dead-letters"])
     """The topic. Created with one partition and unlimited retention if it is missing."""
-    ledger_topic: str = "_millstream_ledger"
+    ledger_topic: str = LEDGER_TOPIC
     """Topic for the batch ledger: compacted, with one partition; created if missing."""
 
     def sink(self) -> KafkaSink:

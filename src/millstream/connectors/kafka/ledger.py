@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
 from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
+from millstream.connectors.kafka.client.options import LEDGER_TOPIC
 from millstream.connectors.kafka.client.partition_ends import read_end_offsets
 from millstream.diagnostics.failure import NotReady, Outage
 
@@ -29,6 +29,8 @@ kafka: Any = settings_of
 _SEGMENTS = {"segment.bytes": str(8 * 1024 * 1024), "segment.ms": str(60 * 60 * 1000)}
 # One partition, so that a writer's entries have one order and a reader reads all of them.
 _SETTINGS = {"cleanup.policy": "compact", "retention.ms": "-1", **_SEGMENTS}
+# Limits after which a broker deletes entries of a topic that is not only compacted; -1 is none.
+_RETENTION = ("retention.ms", "retention.bytes")
 # Another writer's open transaction hides the entries behind it. Its timeout, a minute, ends it if its writer died. In
 # seconds since the last entry that was read, because reading many over a slow link is not a stall.
 STALLED = 90.0
@@ -37,21 +39,18 @@ STALLED = 90.0
 def ensure_topic(native: Mapping[str, Any], topic: str) -> None:
     """Create the ledger topic if it is missing. Raises `NotReady` if it cannot be created or is not a ledger."""
     admin = AdminClient(dict(native), logger=SILENT)
+    new_topic = NewTopic(topic, num_partitions=1, replication_factor=-1, config=_SETTINGS)
     try:
-        existing = admin.list_topics(topic, timeout=PATIENCE).topics.get(topic)
-        if existing is not None and existing.error is None:
-            if len(existing.partitions) != 1:
-                raise NotReady(
-                    f"topic '{topic}' has {len(existing.partitions)} partitions, but a ledger must have one",
-                    "set ledger_topic to another topic; it is created if missing",
-                )
-            _bound_segments(admin, topic)
+        if _accept_existing(admin, topic):
             return
-        new_topic = NewTopic(topic, num_partitions=1, replication_factor=-1, config=_SETTINGS)
-        admin.create_topics([new_topic], request_timeout=PATIENCE)[topic].result(PATIENCE)
+        try:
+            admin.create_topics([new_topic], request_timeout=PATIENCE)[topic].result(PATIENCE)
+        except KafkaException as cause:
+            if cause.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+            # Another start has created it at the same time, or the broker at a request of another client.
+            _accept_existing(admin, topic)
     except KafkaException as cause:
-        if cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-            return
         raise NotReady(
             f"topic '{topic}', the batch ledger of transactional sinks, cannot be created: "
             f"{cause.args[0].str()}",
@@ -59,22 +58,64 @@ def ensure_topic(native: Mapping[str, Any], topic: str) -> None:
         ) from cause
 
 
-def _bound_segments(admin: Any, topic: str) -> None:
-    """Set the segment limits on a topic created without them; explicit settings stay unchanged.
+def _accept_existing(admin: Any, topic: str) -> bool:
+    """Return whether the topic exists. Raises `NotReady` if it cannot be a ledger."""
+    # A request that names a topic makes the broker create it with its own defaults, unless they forbid it.
+    existing = admin.list_topics(timeout=PATIENCE).topics.get(topic)
+    if existing is None or existing.error is not None:
+        return False
+    if len(existing.partitions) != 1:
+        raise NotReady(
+            f"topic '{topic}' has {len(existing.partitions)} partitions, but a ledger must have one",
+            "set ledger_topic to another topic; it is created if missing",
+        )
+    _repair_settings(admin, topic)
+    return True
 
-    Reading and changing settings needs permissions that writing does not; without them nothing is changed.
+
+def _repair_settings(admin: Any, topic: str) -> None:
+    """Set what a topic created without the settings of a ledger lacks; explicit settings stay unchanged.
+
+    Only a topic with the default name is compacted, because any other may have records of something else. Raises
+    `NotReady` if the broker would delete entries. Reading settings needs a permission that writing does not; without
+    it nothing is changed.
     """
-    with contextlib.suppress(KafkaException):
-        resource = kafka.ConfigResource("topic", topic)
+    resource = kafka.ConfigResource("topic", topic)
+    try:
         settings = admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result(PATIENCE)
-        missing = {key: value for key, value in _SEGMENTS.items() if settings[key].is_default}
-        if missing:
-            changes = [
-                kafka.ConfigEntry(key, value, incremental_operation=kafka.AlterConfigOpType.SET)
-                for key, value in missing.items()
-            ]
-            resource = kafka.ConfigResource("topic", topic, incremental_configs=changes)
-            admin.incremental_alter_configs([resource], request_timeout=PATIENCE)[resource].result(PATIENCE)
+    except KafkaException:
+        return
+    # Not every service that speaks Kafka's protocol reports all settings.
+    changes = {key: value for key, value in _SEGMENTS.items() if key in settings and settings[key].is_default}
+    policy = settings.get("cleanup.policy")
+    deleted = policy.value if policy is not None and "delete" in policy.value else ""
+    is_expiring = bool(deleted) and any(key in settings and settings[key].value != "-1" for key in _RETENTION)
+    if is_expiring and topic == LEDGER_TOPIC and policy.is_default:
+        changes["cleanup.policy"] = "compact"
+    elif is_expiring:
+        raise _expiry_error(topic, deleted)
+    if not changes:
+        return
+    entries = [
+        kafka.ConfigEntry(key, value, incremental_operation=kafka.AlterConfigOpType.SET)
+        for key, value in changes.items()
+    ]
+    resource = kafka.ConfigResource("topic", topic, incremental_configs=entries)
+    try:
+        admin.incremental_alter_configs([resource], request_timeout=PATIENCE)[resource].result(PATIENCE)
+    except KafkaException as cause:
+        # Changing settings needs another permission.
+        if is_expiring:
+            raise _expiry_error(topic, deleted) from cause
+
+
+def _expiry_error(topic: str, policy: str) -> NotReady:
+    return NotReady(
+        f"topic '{topic}', the batch ledger of transactional sinks, has cleanup.policy={policy}: the broker deletes "
+        "the entry of a query that writes nothing for a while, and a batch could then be written twice",
+        "set cleanup.policy=compact on the topic; if it has records of something else, set ledger_topic to another "
+        "topic, which is created if missing",
+    )
 
 
 def last_entry(native: Mapping[str, Any], topic: str, writer: str) -> LedgerEntry | None:

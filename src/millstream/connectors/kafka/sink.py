@@ -13,6 +13,7 @@ from millstream.connectors.api.values.problem import Problem, RequiredResource
 from millstream.connectors.kafka import avro
 from millstream.connectors.kafka.client.broker import Broker
 from millstream.connectors.kafka.client.options import (
+    LEDGER_TOPIC,
     PRODUCER_OPTIONS,
     SINK_FIELDS,
     to_strings,
@@ -68,7 +69,7 @@ class KafkaSink(Broker, Sink):
     """Options of Spark's JSON or CSV writer, such as `timestampFormat` or `sep`."""
     transactional: bool = False
     """Write each batch in one transaction, for readers with `read_committed`; `guarantee: exactly-once` sets this."""
-    ledger_topic: str = "_millstream_ledger"
+    ledger_topic: str = LEDGER_TOPIC
     """Topic for the batch ledger of transactional sinks: compacted, with one partition; created if missing."""
 
     def writer(self, identity: SinkIdentity) -> Writer:

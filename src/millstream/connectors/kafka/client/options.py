@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Options = dict[str, str | int | float | bool]
 """Options by name, as in the spec."""
 
+LEDGER_TOPIC = "_millstream_ledger"
+"""Default topic of the batch ledger of transactional sinks."""
 READER = {
     # Kafka's default also reads records of aborted transactions.
     "kafka.isolation.level": "read_committed",
