@@ -11,7 +11,7 @@ from confluent_kafka import admin as kafka
 from confluent_kafka.admin import AdminClient
 
 from millstream.connectors.api.values.connectivity import CheckpointedSource, ConnectivityFinding
-from millstream.connectors.kafka.client.admin import PATIENCE, SILENT, describe_topics
+from millstream.connectors.kafka.client.admin import PATIENCE, create_client, describe_topics
 from millstream.diagnostics.failure import Unreachable
 from millstream.diagnostics.finding import Severity
 
@@ -230,7 +230,7 @@ def _check_checkpoint(
 
 def connect_admin(broker: Broker) -> AdminClient:
     """Create an admin client with a timeout short enough for interactive use."""
-    return AdminClient({**broker.native(), "socket.timeout.ms": int(PATIENCE * 1000)}, logger=SILENT)
+    return create_client(AdminClient, {**broker.native(), "socket.timeout.ms": int(PATIENCE * 1000)})
 
 
 def _settings(client: AdminClient, topics: Mapping[str, int]) -> dict[str, dict[str, str]]:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from millstream.connectors.api.dead_letters import DeadLetter, is_selected, take_newest
-from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
+from millstream.connectors.kafka.client.admin import PATIENCE, create_client
 from millstream.diagnostics.failure import InvalidInput, NotReady, Outage, Unreachable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _EMPTY = 60
 
 def ensure_topic(broker: Broker, topic: str) -> None:
     """Create the topic if it is missing. Raises `NotReady` if it cannot be created, or would lose dead letters."""
-    admin = AdminClient(dict(broker.native()), logger=SILENT)
+    admin = create_client(AdminClient, broker.native())
     if _topic_exists(admin, broker, topic):
         _require_retention(admin, topic)
         return
@@ -54,7 +54,7 @@ def ensure_topic(broker: Broker, topic: str) -> None:
 
 def probe(broker: Broker, topic: str) -> None:
     """Raise `Unreachable` if no broker responds, `NotReady` if the topic would lose dead letters. Creates nothing."""
-    admin = AdminClient(dict(broker.native()), logger=SILENT)
+    admin = create_client(AdminClient, broker.native())
     if _topic_exists(admin, broker, topic):
         _require_retention(admin, topic)
 
@@ -130,7 +130,7 @@ def _delete(broker: Broker, topic: str, is_chosen: Callable[[DeadLetter], bool])
             ends[partition] = offset + 1
     if matching == remaining:
         return matching, remaining
-    admin = AdminClient(dict(broker.native()), logger=SILENT)
+    admin = create_client(AdminClient, broker.native())
     futures = admin.delete_records([TopicPartition(topic, number, end) for number, end in ends.items()])
     for future in futures.values():
         try:
@@ -174,7 +174,7 @@ def _require_retention(admin: Any, topic: str) -> None:
 
 def _tails(broker: Broker, topic: str, records: int) -> tuple[dict[int, int], bool]:
     """Return the offset in each partition this many records before its end, and whether these are all records."""
-    consumer = Consumer({**broker.native(), "group.id": "millstream-deadletter"}, logger=SILENT)
+    consumer = create_client(Consumer, {**broker.native(), "group.id": "millstream-deadletter"})
     starts: dict[int, int] = {}
     is_complete = True
     try:
@@ -199,7 +199,7 @@ def _records(
     """
     settings = {**broker.native(), "group.id": "millstream-deadletter", "enable.auto.commit": False}
     settings |= {"isolation.level": "read_committed", "enable.partition.eof": True, **_FETCHED}
-    consumer = Consumer(settings, logger=SILENT)
+    consumer = create_client(Consumer, settings)
     try:
         known = consumer.list_topics(topic, timeout=PATIENCE).topics[topic]
         if known.error is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from millstream.connectors.api.values.recent_message import RecentMessage
-from millstream.connectors.kafka.client.admin import PATIENCE, SILENT, describe_topics
+from millstream.connectors.kafka.client.admin import PATIENCE, create_client, describe_topics
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def read_latest_rows(sink: KafkaSink, limit: int) -> tuple[list[str], list[list[
     describe_topics(sink, (topic,))
     settings = {**sink.native(), "group.id": "millstream-show", "enable.auto.commit": False}
     settings |= {"isolation.level": "read_committed", "enable.partition.eof": True}
-    consumer = Consumer(settings, logger=SILENT)
+    consumer = create_client(Consumer, settings)
     try:
         messages = _tail(consumer, topic, limit)
     except KafkaException as cause:
@@ -50,7 +50,7 @@ def read_recent_messages(broker: Broker, topics: Sequence[str], limit: int) -> l
     describe_topics(broker, topics)
     settings = {**broker.native(), "group.id": "millstream-page", "enable.auto.commit": False}
     settings |= {"enable.partition.eof": True, "isolation.level": "read_committed"}
-    consumer = Consumer(settings, logger=SILENT)
+    consumer = create_client(Consumer, settings)
     try:
         messages = [message for topic in topics for message in _tail(consumer, topic, limit)]
     except KafkaException as cause:
@@ -75,7 +75,7 @@ def read_recent_messages(broker: Broker, topics: Sequence[str], limit: int) -> l
 def tail_offsets(broker: Broker, topics: Sequence[str], records: int) -> dict[str, dict[int, int]]:
     """Return the offset in each partition at about this many records, in total, before the end."""
     describe_topics(broker, topics)
-    consumer = Consumer({**broker.native(), "group.id": "millstream-show"}, logger=SILENT)
+    consumer = create_client(Consumer, {**broker.native(), "group.id": "millstream-show"})
     try:
         partitions = [
             TopicPartition(topic, number)

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from millstream.connectors.api.batch_ledger import BatchMetadata, LedgerEntry, parse_metadata
-from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
+from millstream.connectors.kafka.client.admin import PATIENCE, create_client
 from millstream.connectors.kafka.client.options import LEDGER_TOPIC
 from millstream.connectors.kafka.client.partition_ends import read_end_offsets
 from millstream.diagnostics.failure import NotReady, Outage
@@ -38,7 +38,7 @@ STALLED = 90.0
 
 def ensure_topic(native: Mapping[str, Any], topic: str) -> None:
     """Create the ledger topic if it is missing. Raises `NotReady` if it cannot be created or is not a ledger."""
-    admin = AdminClient(dict(native), logger=SILENT)
+    admin = create_client(AdminClient, native)
     new_topic = NewTopic(topic, num_partitions=1, replication_factor=-1, config=_SETTINGS)
     try:
         if _accept_existing(admin, topic):
@@ -169,7 +169,8 @@ def _parse_entry(message: Any) -> LedgerEntry:
 
 def _read_entries(native: Mapping[str, Any], topic: str, *, has_all: bool) -> Iterator[Any]:
     """Yield entries of committed transactions, oldest first; with `has_all`, wait for open transactions."""
-    consumer = Consumer(
+    consumer = create_client(
+        Consumer,
         {
             **native,
             "group.id": "millstream-ledger",
@@ -177,7 +178,6 @@ def _read_entries(native: Mapping[str, Any], topic: str, *, has_all: bool) -> It
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
         },
-        logger=SILENT,
     )
     try:
         partition = TopicPartition(topic, 0, OFFSET_BEGINNING)

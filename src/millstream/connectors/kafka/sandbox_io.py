@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from millstream.connectors.api.ddl import parsed_values, quote_name
-from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
+from millstream.connectors.kafka.client.admin import PATIENCE, create_client
 from millstream.connectors.kafka.client.options import READER
 from millstream.connectors.kafka.client.partition_ends import wait_for_commits
 from millstream.connectors.kafka.writer import value_sql
@@ -33,7 +33,7 @@ def send_records(broker: Broker, topic: str, records: Sequence[InputRecord]) -> 
     """Send records, in order within a key, and wait until the broker has them. Raises `NotReady` if one fails."""
     # Idempotent, so that a record sent again after a lost acknowledgement is stored once.
     settings = {**broker.native(), "enable.idempotence": True, "partitioner": "murmur2_random"}
-    producer = Producer(settings, logger=SILENT)
+    producer = create_client(Producer, settings)
     errors: list[str] = []
     for record in records:
         producer.produce(
@@ -90,7 +90,7 @@ def stored_values(sink: KafkaSink, schema: StructType) -> dict[str, str]:
 
 def create_topic(broker: Broker, topic: str) -> None:
     """Create a topic of one partition unless it exists. Raises `NotReady` if it cannot be created."""
-    admin = AdminClient(dict(broker.native()), logger=SILENT)
+    admin = create_client(AdminClient, broker.native())
     new_topic = NewTopic(topic, num_partitions=1, replication_factor=-1)
     try:
         admin.create_topics([new_topic], request_timeout=PATIENCE)[topic].result(PATIENCE)
@@ -105,7 +105,7 @@ def create_topic(broker: Broker, topic: str) -> None:
 
 def delete_topics(broker: Broker, topics: Sequence[str]) -> None:
     """Delete topics; ignore those that do not exist."""
-    admin = AdminClient(dict(broker.native()), logger=SILENT)
+    admin = create_client(AdminClient, broker.native())
     for future in admin.delete_topics(list(topics), operation_timeout=PATIENCE).values():
         try:
             future.result(PATIENCE)

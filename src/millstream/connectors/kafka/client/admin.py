@@ -6,15 +6,16 @@ import logging
 import re
 import threading
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from millstream.connectors.api.messages import to_printable_line
 from millstream.diagnostics.failure import NotReady, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from millstream.connectors.kafka.client.broker import Broker
 
@@ -25,6 +26,28 @@ PATIENCE = 5.0
 SILENT = logging.getLogger("millstream.kafka")
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
+
+Client = TypeVar("Client")
+# Fields of `security` that name a file, by the setting of librdkafka. A client reads the files when it is created.
+_FILES = {"ssl.ca.location": "ca_file", "ssl.certificate.location": "client_pem"}
+
+
+def create_client(kind: Callable[..., Client], settings: Mapping[str, Any]) -> Client:
+    """Create an AdminClient, a Consumer or a Producer.
+
+    Raises `Unreachable` if that fails, such as for a certificate file that is missing or is being replaced.
+    """
+    try:
+        return kind(dict(settings), logger=SILENT)
+    except KafkaException as cause:
+        reason = re.sub(r"^Failed to create [a-z ]+: ", "", " ".join(cause.args[0].str().split()))
+        files = [f"{field} {settings[name]}" for name, field in _FILES.items() if name in settings]
+        raise Unreachable(
+            f"Kafka at {settings.get('bootstrap.servers')} cannot be reached: {to_printable_line(reason)}",
+            f"correct security; its files must exist and be complete: {', '.join(files)}"
+            if files
+            else "correct security",
+        ) from cause
 
 
 def describe_topics(
@@ -52,7 +75,7 @@ def describe_topics(
         "socket.timeout.ms": int(PATIENCE * 1000),
         "error_cb": record_refusal,
     }
-    client = AdminClient(settings, logger=SILENT)
+    client = create_client(AdminClient, settings)
     servers = ",".join(broker.bootstrap_servers)
     try:
         known = client.list_topics(timeout=PATIENCE).topics

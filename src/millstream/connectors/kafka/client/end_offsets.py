@@ -11,7 +11,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka import admin as kafka
 from confluent_kafka.admin import AdminClient
 
-from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
+from millstream.connectors.kafka.client.admin import PATIENCE, create_client
 from millstream.diagnostics.failure import Unreachable
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class EndOffsetWatcher:
         try:
             if self._client is None:
                 settings: dict[str, Any] = {**self.broker.native(), "socket.timeout.ms": int(PATIENCE * 1000)}
-                self._client = AdminClient(settings, logger=SILENT)
+                self._client = create_client(AdminClient, settings)
             if not self._partitions or time.monotonic() - self._listed > _PARTITIONS:
                 self._partitions, self._listed = self._list(self._client), time.monotonic()
             if not self._partitions:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from millstream.connectors.kafka.client.admin import PATIENCE, SILENT
+from millstream.connectors.kafka.client.admin import PATIENCE, create_client
 from millstream.diagnostics.failure import Outage
 
 if TYPE_CHECKING:
@@ -23,10 +23,11 @@ def read_end_offsets(
     """Return the end offset of each partition, including records of open transactions.
 
     At `read_committed`, return the offset where such a reader stops: before the first record of an open transaction,
-    even if later ones are committed. Raises `KafkaException` if the broker does not respond.
+    even if later ones are committed. Raises `KafkaException` if the broker does not respond, and
+    `Unreachable` if no client can be created.
     """
     settings = {**native, "group.id": "millstream-ends", "isolation.level": isolation}
-    consumer = Consumer(settings, logger=SILENT)
+    consumer = create_client(Consumer, settings)
     try:
         partitions = consumer.list_topics(topic, timeout=PATIENCE).topics[topic].partitions
         return {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, Producer
 
-from millstream.connectors.kafka.client.admin import SILENT
+from millstream.connectors.kafka.client.admin import create_client
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _FLUSH = 60.0
 
 def resend(broker: Broker, topic: str, dead_letters: Sequence[DeadLetter]) -> None:
     """Send dead letters in order and wait for acknowledgement. Raises `NotReady` if one fails."""
-    producer = Producer({**broker.native(), "enable.idempotence": True}, logger=SILENT)
+    producer = create_client(Producer, {**broker.native(), "enable.idempotence": True})
     errors: list[str] = []
     for dead_letter in dead_letters:
         headers = [
