@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import closing
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -13,6 +14,7 @@ import changes
 from millstream.connectors import registry
 from millstream.diagnostics.failure import MillstreamError
 from recovery.dying_writer import writer_of
+from recovery.postgres_tables import make
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,3 +87,40 @@ def test_deletions_of_a_table_that_was_dropped_do_not_hide_rows_of_the_new_one(
     assert wrote(sink, changes.frame(spark, [later_row]), 0)
 
     assert table(stack, sink) == (changes.history if kind == 2 else changes.latest)([later_row])
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns", "deleted_at", "expected"),
+    [
+        (1, "UNIQUE (list, id)", "1.28", set()),
+        (
+            2,
+            "__start_at numeric(10, 1), __end_at numeric(10, 1), UNIQUE (list, id, lsn)",
+            "2.28",
+            {(0, Decimal("1.24"), Decimal("1.3"), "a", Decimal("1.3"), Decimal("2.3"))},
+        ),
+    ],
+    ids=["latest", "history"],
+)
+def test_a_deletion_finds_its_row_also_if_the_table_rounds_keys_and_sequences(
+    kind: int,
+    columns: str,
+    deleted_at: str,
+    expected: set[tuple[Any, ...]],
+    stack: Endpoints,
+    spark: SparkSession,
+) -> None:
+    sink = sink_of(stack, kind)
+    make(
+        stack,
+        f"CREATE TABLE {sink.target()} (list int, id numeric(10, 2), lsn numeric(10, 1), text text, {columns})",
+    )
+    change = (
+        "SELECT 0 AS list, CAST(1.239 AS DECIMAL(9, 3)) AS id, CAST({} AS DECIMAL(9, 2)) AS lsn, 'a' AS text,"
+        " '{}' AS op"
+    )
+    wrote(sink, spark.sql(change.format("1.26", "c")), 0)
+
+    wrote(sink, spark.sql(change.format(deleted_at, "d")), 1)
+
+    assert table(stack, sink) == expected

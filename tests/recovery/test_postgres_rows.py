@@ -135,6 +135,55 @@ def test_a_key_of_fixed_length_is_compared_whole(way: str, stack: Endpoints, spa
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("column", ["char(2)", "varchar(2)"])
+def test_a_deletion_with_a_longer_key_than_the_column_stores_deletes_nothing(
+    way: str, column: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, way, merge_on=["land"], columns=["land", "n"], delete_when="op = 'D'")
+    make(stack, f"CREATE TABLE {sink.target()} (land {column} PRIMARY KEY, n int)")
+    write_frame(sink, spark.sql("SELECT 'DE' AS land, 1 AS n, 'I' AS op"))
+
+    write_frame(sink, spark.sql("SELECT 'DEU' AS land, 1 AS n, 'D' AS op"), batch_id=1)
+
+    assert rows_of(stack, sink) == [("DE", 1)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("timestamptz(3)", "TIMESTAMP'2026-01-31 12:00:00.123456Z'"),
+        ("timestamp(0)", "TIMESTAMP_NTZ'2026-01-31 12:00:00.6'"),
+        ("numeric(10, 2)", "1.239BD"),
+    ],
+    ids=["timestamptz", "timestamp", "numeric"],
+)
+def test_a_row_is_deleted_also_if_the_column_rounds_its_key(
+    way: str, column: str, value: str, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, way, merge_on=["key"], columns=["key", "n"], delete_when="op = 'D'")
+    make(stack, f"CREATE TABLE {sink.target()} (key {column} PRIMARY KEY, n int)")
+    write_frame(sink, spark.sql(f"SELECT {value} AS key, 1 AS n, 'I' AS op"))
+
+    write_frame(sink, spark.sql(f"SELECT {value} AS key, 1 AS n, 'D' AS op"), batch_id=1)
+
+    assert rows_of(stack, sink) == []
+
+
+def test_keys_that_the_column_rounds_to_one_value_are_refused_as_one_key(
+    stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, "driver", merge_on=["key"])
+    make(stack, f"CREATE TABLE {sink.target()} (key numeric(10, 2) PRIMARY KEY, n int)")
+    frame = spark.sql("SELECT * FROM VALUES (1.239BD, 1), (1.241BD, 2) AS t(key, n)")
+
+    with pytest.raises(MillstreamError, match=r"2 rows of one batch have the same key .*: key = 1\.24"):
+        write_frame(sink, frame, "update")
+
+    assert rows_of(stack, sink) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_a_null_key_that_an_index_accepts_once_is_deleted(
     way: str, stack: Endpoints, spark: SparkSession
 ) -> None:

@@ -34,10 +34,13 @@ _FIND = SQL(
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
 )
-# Without a length, char(2) is `character`, and a cast to that cuts a value to one character. With -1 it is `bpchar`.
+# A cast to char(2) or varchar(2) truncates a longer text silently, so these types have no length here: with -1, char
+# is `bpchar`, and not `character`, which is one character. Numbers and times have their precision: a value equals the
+# stored one only if it is rounded as the column rounds it.
 _COLUMNS = SQL(
     "SELECT attname, attnotnull AND NOT atthasdef AND attidentity = '', attnotnull,"
-    " (SELECT typname FROM pg_catalog.pg_type t WHERE t.oid = atttypid), format_type(atttypid, -1)"
+    " (SELECT typname FROM pg_catalog.pg_type t WHERE t.oid = atttypid), format_type(atttypid, CASE WHEN"
+    " atttypid = ANY ('{numeric,time,timetz,timestamp,timestamptz,interval}'::regtype[]) THEN atttypmod ELSE -1 END)"
     " FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
 )
 # Unique indexes that ON CONFLICT (…) can use: whole-table, over plain columns, checked immediately.
@@ -64,7 +67,7 @@ class Table:
     types: Mapping[str, str]
     """The columns' types by the server's own names, `int4`."""
     casts: Mapping[str, str]
-    """The columns' types as a cast names them, `integer`."""
+    """The columns' types as a cast names them, `integer`, with the precision to which the column rounds."""
     accepts_merge: bool = False
     """Whether MERGE, of Postgres 15, does what ON CONFLICT does: nothing else of the table sees a difference."""
 

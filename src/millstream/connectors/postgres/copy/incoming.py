@@ -45,11 +45,9 @@ class Incoming:
         return tuple(column.name for column in self._columns)
 
     def _values(self) -> Composed:
-        """Return the written columns, cast to the target's types."""
+        """Return the written columns, cast to the target's types and rounded as its columns round."""
         return SQL(", ").join(
-            Identifier(column.name)
-            if column.is_table_type
-            else SQL("{}::{} AS {}").format(
+            SQL("{}::{} AS {}").format(
                 Identifier(column.name), SQL(self.target.casts[column.name]), Identifier(column.name)
             )
             for column in self._columns
