@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
 from millstream.connectors import registry
+from millstream.connectors.api.writer import SinkIdentity
 from millstream.diagnostics.failure import CheckpointError, Outage
+from millstream.spec.output_mode import OutputMode
 from recovery.dying_writer import ROWS, batch, writer_of
 
 if TYPE_CHECKING:
@@ -178,6 +181,26 @@ def test_a_table_that_somebody_locks_is_an_outage(
     writer.write(batch(spark, 0), 0)
 
     assert count(stack, sink) == ROWS
+
+
+def test_a_lock_on_a_table_that_a_query_takes_over_is_an_outage(
+    writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from psycopg.sql import SQL
+
+    monkeypatch.setattr(
+        "millstream.connectors.postgres.table.LOCK_LIMIT", SQL("SET LOCAL lock_timeout = '200ms'")
+    )
+    writer.write(batch(spark, 0), 0)
+    # As after the checkpoint was deleted: whether the ledger counts depends on whether the table has rows.
+    identity = SinkIdentity("shop", "orders", "another-checkpoint", "postgres:orders", OutputMode.APPEND)
+    with closing(sink.writer(identity)) as successor:
+        with psycopg.connect(stack.postgres) as other:
+            other.execute(f"LOCK TABLE {sink.target()} IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(Outage, match="lock timeout"):
+                successor.last_committed_batches(spark)
+
+        assert [entry.batch for entry in successor.last_committed_batches(spark)] == [0]
 
 
 def test_a_server_without_the_batches_of_the_last_seconds_is_not_written_past(

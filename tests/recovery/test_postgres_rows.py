@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from psycopg.sql import SQL
 from pyspark.sql.types import StructField, StructType
 
 from millstream.connectors.postgres.copy.rows import encode_columns
@@ -19,11 +20,15 @@ from recovery.dying_writer import ROWS, batch, writer_of
 from recovery.postgres_tables import WAYS, make, rows_of, sink_of, write_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.connectors.api.sink import Sink
     from millstream.devstack.supervisor.state import Endpoints
 
 pytestmark = pytest.mark.usefixtures("small_batches")
+SHORT_LIMIT = SQL("SET LOCAL lock_timeout = '200ms'")
 
 # Every type with its edges; text with all that COPY's text form would have to escape.
 VALUES = """
@@ -250,12 +255,58 @@ def test_what_a_dead_run_staged_is_removed_by_the_next(stack: Endpoints, spark: 
     with closing(writer_of(sink, "append")) as after:
         after.open(spark, batch(spark, 0).schema)
 
+    assert staging_tables(stack, sink) == []
+
+
+def staging_tables(stack: Endpoints, sink: Sink) -> list[str]:
     with psycopg.connect(stack.postgres) as connection:
-        left = connection.execute(
+        tables = connection.execute(
             "SELECT relname FROM pg_class WHERE relname LIKE 'incoming%%' AND relnamespace = %s::regnamespace",
             (sink.target(),),
         ).fetchall()
-    assert left == []
+    return [name for (name,) in tables]
+
+
+@contextmanager
+def locked(stack: Endpoints, staging: Staging) -> Iterator[None]:
+    """The lock of a task that copies rows. The server ends it after a minute, so that no failing test hangs."""
+    settings = "-c idle_in_transaction_session_timeout=60s"
+    with psycopg.connect(stack.postgres, options=settings) as task:
+        task.execute(SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(staging.identifier))
+        yield
+
+
+def test_a_start_does_not_wait_for_a_task_that_still_stages_rows_for_a_dead_run(
+    stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, "tasks")
+    with closing(writer_of(sink, "append")) as dead:
+        dead.open(spark, batch(spark, 0).schema)
+        staging = dead._collect_rows(batch(spark, 0), 0)  # type: ignore[attr-defined]
+
+    with locked(stack, staging):
+        write_frame(sink, batch(spark, 0))
+        assert staging_tables(stack, sink) == [staging.name]
+    write_frame(sink, batch(spark, 1), batch_id=1)
+
+    assert staging_tables(stack, sink) == []
+    assert [row[0] for row in rows_of(stack, sink)] == list(range(2 * ROWS))
+
+
+def test_a_task_that_still_stages_rows_for_an_earlier_attempt_at_the_batch_is_an_outage(
+    stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millstream.connectors.postgres.copy.staging.LOCK_LIMIT", SHORT_LIMIT)
+    sink = sink_of(stack, "tasks")
+    with closing(writer_of(sink, "append")) as writer:
+        writer.open(spark, batch(spark, 0).schema)
+        staging = writer._collect_rows(batch(spark, 0), 0)  # type: ignore[attr-defined]
+
+        with locked(stack, staging), pytest.raises(Outage, match="lock timeout"):
+            writer.write(batch(spark, 0), 0)
+        writer.write(batch(spark, 0), 0)
+
+    assert [row[0] for row in rows_of(stack, sink)] == list(range(ROWS))
 
 
 def test_a_batch_too_large_for_the_driver_goes_through_the_tasks(

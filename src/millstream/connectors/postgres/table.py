@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from millstream.connectors.api.ddl import find_column
+from millstream.connectors.postgres.client.connection import LOCK_LIMIT
 from millstream.connectors.postgres.client.identifiers import split_table_name
 from millstream.connectors.postgres.ledger import MAKING
 from millstream.diagnostics.failure import NotReady
@@ -88,19 +89,20 @@ class Table:
 
 
 def has_rows(connection: Connection[Any], name: str) -> bool:
-    """Return whether the table exists and has a row. If the role may not read it, it is assumed to have one."""
+    """Return whether the table exists and has a row. If the role may not read it, it is assumed to have one.
+
+    Waits at most ten seconds for the lock of another session.
+    """
     oid, *_ = connection.execute(_FIND, split_table_name(name)).fetchone() or (None,)
     if oid is None:
         return False
     privilege = connection.execute("SELECT has_table_privilege(%s::oid, 'SELECT')", (oid,)).fetchone()
     if privilege is None or not privilege[0]:
         return True
-    return (
-        connection.execute(
-            SQL("SELECT 1 FROM {} LIMIT 1").format(Identifier(*split_table_name(name)))
-        ).fetchone()
-        is not None
-    )
+    query = SQL("SELECT 1 FROM {} LIMIT 1").format(Identifier(*split_table_name(name)))
+    with connection.transaction():
+        connection.execute(LOCK_LIMIT)
+        return connection.execute(query).fetchone() is not None
 
 
 def find_table(connection: Connection[Any], name: str) -> Table | None:

@@ -150,12 +150,8 @@ class PostgresWriter(Writer):
             entries = self._ledger.entries(connection, self._sink.table)
             if entries and tables.find_table(connection, self._sink.table) is None:
                 return ()
-            own_entries = tuple(entry for entry in entries if entry.writer == self.identity.key)
-            return (
-                entries
-                if entries != own_entries and tables.has_rows(connection, self._sink.table)
-                else own_entries
-            )
+            own = tuple(entry for entry in entries if entry.writer == self.identity.key)
+            return own if entries != own and not tables.has_rows(connection, self._sink.table) else entries
         except psycopg.Error as error:
             raise self._explain_error(error) from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.sql import SQL
 
 from millstream.connectors.postgres.client.errors import explain
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 # A server that disappeared is detected after about a minute instead of two hours.
 _ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+
+# A machine that is gone keeps the locks of its open transaction until the server notices, by default after two hours.
+LOCK_LIMIT = SQL("SET LOCAL lock_timeout = '10s'")
+"""First statement of a transaction that may wait for a lock of another session."""
 
 
 def connect(address: Address, name: str) -> psycopg.Connection[Any]:

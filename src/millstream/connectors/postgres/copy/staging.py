@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import psycopg
 import pyarrow
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
-from millstream.connectors.postgres.client.connection import connect_with
+from millstream.connectors.postgres.client.connection import LOCK_LIMIT, connect_with
 from millstream.connectors.postgres.client.errors import explain
 from millstream.connectors.postgres.copy.rows import CopyColumn, send_batches
 from millstream.diagnostics.failure import MillstreamError, Outage
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _ATTEMPT = "millstream_attempt"
 _SETTING = "millstream.attempt"
 _FAILURES = {kind.__name__: kind for kind in (MillstreamError, Outage)}
+# Leftover tables are dropped while the other queries of a run wait for their start.
+_LEFTOVER_LIMIT = SQL("SET LOCAL lock_timeout = '1s'")
 
 
 @dataclass
@@ -55,12 +58,15 @@ class Staging:
         Raises the errors of the batch itself, and the errors of Postgres in a task as one sentence.
         """
         columns = [SQL("{} {}").format(Identifier(column.name), SQL(column.wire)) for column in self.columns]
-        connection.execute(SQL("DROP TABLE IF EXISTS {}").format(self.identifier))
-        connection.execute(
-            SQL("CREATE UNLOGGED TABLE {} ({}, {} bigint DEFAULT current_setting({})::bigint)").format(
-                self.identifier, SQL(", ").join(columns), Identifier(_ATTEMPT), Literal(_SETTING)
+        with connection.transaction():
+            # A task of an earlier attempt at the batch may still have a lock on the table.
+            connection.execute(LOCK_LIMIT)
+            connection.execute(SQL("DROP TABLE IF EXISTS {}").format(self.identifier))
+            connection.execute(
+                SQL("CREATE UNLOGGED TABLE {} ({}, {} bigint DEFAULT current_setting({})::bigint)").format(
+                    self.identifier, SQL(", ").join(columns), Identifier(_ATTEMPT), Literal(_SETTING)
+                )
             )
-        )
         names = SQL(", ").join([Identifier(column.name) for column in self.columns])
         copy = SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(self.identifier, names)
         # An Address hides its password when it is printed, and therefore also from pickle.
@@ -97,14 +103,19 @@ class Staging:
 
 
 def drop_leftover_tables(connection: Connection[Any], schema: str, prefix: str) -> None:
-    """Drop tables that earlier starts of this writer staged but never used."""
+    """Drop tables that earlier starts of this writer staged but never used.
+
+    A table that a task on a vanished machine has locked is left for a later start.
+    """
     tables = connection.execute(
         "SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
         " WHERE n.nspname = %s AND c.relkind = 'r' AND starts_with(c.relname, %s)",
         (schema, prefix),
     ).fetchall()
     for (name,) in tables:
-        connection.execute(SQL("DROP TABLE IF EXISTS {}").format(Identifier(schema, name)))
+        with suppress(psycopg.errors.LockNotAvailable), connection.transaction():
+            connection.execute(_LEFTOVER_LIMIT)
+            connection.execute(SQL("DROP TABLE IF EXISTS {}").format(Identifier(schema, name)))
 
 
 def _copy_partition(address: dict[str, Any], label: str, copy: str, batches: Iterator[Any]) -> Iterator[Any]:
