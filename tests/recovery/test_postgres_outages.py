@@ -73,6 +73,30 @@ def test_a_connection_lost_between_batches_is_opened_again(
     assert count(stack, sink) == 2 * ROWS
 
 
+@pytest.mark.parametrize("way", ["driver", "tasks"])
+def test_a_connection_lost_while_spark_computes_the_rows_is_opened_again(
+    way: str, stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = f"outage_{next(_count)}"
+    sink = registry.sinks()["postgres"].model_validate(
+        {"url": stack.postgres, "table": table, "ledger_schema": table, "through": way}
+    )
+    with closing(writer_of(sink, "append")) as writer:
+        writer.open(spark, batch(spark, 0).schema)
+        collect = writer._collect_rows  # type: ignore[attr-defined]
+
+        def collect_and_disconnect(*given: Any) -> Any:
+            rows = collect(*given)
+            end_sessions(stack)
+            return rows
+
+        monkeypatch.setattr(writer, "_collect_rows", collect_and_disconnect)
+        output = writer.write(batch(spark, 0), 0)
+
+    assert (output.rows, output.is_skipped) == (ROWS, False)
+    assert count(stack, sink) == ROWS
+
+
 def test_a_connection_lost_in_a_batch_is_an_outage_and_the_next_attempt_succeeds(
     writer: Any, sink: Sink, stack: Endpoints, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,15 +219,20 @@ class PostgresWriter(Writer):
             raise self._explain_error(error) from error
 
     def _commit_or_recover(self, rows: CopyRows | Staging, batch_id: int) -> bool:
-        """Commit; if the connection broke before the response, the ledger shows the result."""
+        """Commit; if the connection broke before the response, the ledger shows whether to commit once more."""
         try:
-            return self._commit(rows, batch_id)
-        except psycopg.Error as error:
-            if self._is_disconnected() and self.has_batch(batch_id):
+            try:
+                return self._commit(rows, batch_id)
+            except psycopg.Error:
+                if not self._is_disconnected():
+                    raise
+                # The fence lets a lost transaction that still runs end first. If that one commits, the second finds
+                # the batch in the ledger.
+                if not self.has_batch(batch_id):
+                    self._commit(rows, batch_id)
                 return True
-            if error.sqlstate == psycopg.errors.CardinalityViolation.sqlstate and (
-                duplicate := self._find_duplicate(rows)
-            ):
+        except psycopg.errors.CardinalityViolation as error:
+            if duplicate := self._find_duplicate(rows):
                 raise duplicate from error
             raise
 
@@ -300,9 +305,8 @@ class PostgresWriter(Writer):
             self._stage(connection, rows)
             incoming = Incoming(self._target, self._wired, _INCOMING)
         if self._sink.cdc:
-            TableChanges(self._sink.cdc, incoming, Identifier(*split_table_name(self._deletions))).take(
-                connection
-            )
+            deletions = Identifier(*split_table_name(self._deletions))
+            TableChanges(self._sink.cdc, incoming, deletions).take(connection)
             return
         if not self._has_key:
             connection.execute(incoming.insert())

@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     import psycopg
 
 # SQLSTATE classes and codes after which the same statement may succeed later: connection lost, resources short,
-# server stopping or starting, deadlock, serialization failure, lock or statement timeout. 25006 is a standby that is
-# not yet promoted, or that an address names for a while after a failover.
+# server stopping or starting, deadlock, serialization failure, and the timeouts of a lock, a statement, a transaction
+# and an idle session. 25006 is a standby that is not yet promoted, or that an address names for a while after a
+# failover.
 _TRANSIENT_CLASSES = ("08", "53")
 _TRANSIENT = frozenset(
-    {"57P01", "57P02", "57P03", "57P04", "57014", "40001", "40P01", "55P03", "25P03", "25006"}
-)
+    {
+        "57P01", "57P02", "57P03", "57P04", "57P05", "57014", "40001", "40P01", "55P03", "25P03", "25P04", "25006",
+    }
+)  # fmt: skip
 
 # A refused connection has no SQLSTATE: libpq returns only the server's text, in the language of lc_messages.
 _REFUSALS: tuple[tuple[str, str, str], ...] = (
