@@ -74,6 +74,16 @@ def test_a_change_without_a_key_or_a_sequence_ends_the_batch(stack: Endpoints, s
     assert table(stack, sink) == set()
 
 
+def test_a_change_whose_key_is_a_time_after_the_year_9999_is_named_if_it_has_no_sequence(
+    stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack)
+    columns = "0 AS list, timestamp_seconds(400000000000) AS id, CAST(NULL AS BIGINT) AS lsn, 'a' AS text"
+
+    with pytest.raises(MillstreamError, match=r"has no sequence value.* key list = 0, id = 14645-"):
+        wrote(sink, spark.sql(f"SELECT {columns}, 'c' AS op"), 0)
+
+
 @pytest.mark.parametrize("kind", [1, 2])
 def test_deletions_of_a_table_that_was_dropped_do_not_hide_rows_of_the_new_one(
     kind: int, stack: Endpoints, spark: SparkSession

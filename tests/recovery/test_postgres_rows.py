@@ -188,6 +188,16 @@ def test_keys_that_the_column_rounds_to_one_value_are_refused_as_one_key(
     assert rows_of(stack, sink) == []
 
 
+def test_a_repeated_key_is_named_also_if_it_is_a_time_that_python_does_not_have(
+    stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, "driver", merge_on=["at"])
+    make(stack, f"CREATE TABLE {sink.target()} (at timestamptz PRIMARY KEY, n bigint)")
+
+    with pytest.raises(MillstreamError, match=r"2 rows of one batch have the same key .*: at = infinity"):
+        write_frame(sink, spark.sql("SELECT 'infinity' AS at, id AS n FROM range(2)"), "update")
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_null_key_that_an_index_accepts_once_is_deleted(
     way: str, stack: Endpoints, spark: SparkSession

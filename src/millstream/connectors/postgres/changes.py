@@ -56,8 +56,7 @@ class TableChanges:
         row = connection.execute(self.incoming.nulls(self.cdc.sequence_by, self.cdc.keys)).fetchone()
         if row:
             names = ", ".join(
-                f"{name} = {to_printable_line(str(value))}"
-                for name, value in zip(self.cdc.keys, row, strict=True)
+                f"{name} = {to_printable_line(value)}" for name, value in zip(self.cdc.keys, row, strict=True)
             )
             raise self.cdc.unordered(f"table {table}", names)
 

@@ -11,6 +11,7 @@ from millstream.connectors.postgres import table as tables
 from millstream.connectors.postgres.client.connection import connect
 from millstream.connectors.postgres.client.errors import explain
 from millstream.connectors.postgres.client.identifiers import split_table_name
+from millstream.connectors.postgres.client.time_loader import load_every_time
 from millstream.diagnostics.failure import NotReady
 
 if TYPE_CHECKING:
@@ -47,9 +48,13 @@ def probe(sink: PostgresSink) -> None:
 
 
 def read_latest_rows(sink: PostgresSink, limit: int) -> tuple[list[str], list[list[object]]]:
-    """Return column names and the rows stored last, by physical position; raises `NotReady`."""
+    """Return column names and the rows stored last, by physical position; raises `NotReady`.
+
+    A time that Python does not have, such as `infinity`, is a text.
+    """
     address = sink.address()
     with connect(address, "millstream show") as connection:
+        load_every_time(connection)
         try:
             # The live page shows an error by then, and the process of a run cannot end while this waits for a lock.
             connection.execute("SET lock_timeout = '5s'; SET statement_timeout = '30s'")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+import psycopg
 
 from millstream.connectors.api.messages import to_printable_line
 from millstream.diagnostics.failure import MillstreamError, NotReady, Outage
-
-if TYPE_CHECKING:
-    import psycopg
 
 # SQLSTATE classes and codes after which the same statement may succeed later: connection lost, resources short,
 # server stopping or starting, deadlock, serialization failure, and the timeouts of a lock, a statement, a transaction
@@ -46,9 +44,12 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
 def explain(error: psycopg.Error, where: str, table: str = "") -> MillstreamError:
     """Explain the error; an `Outage` if a retry may help. Raise the result `from` the error."""
     state = error.sqlstate or ""
-    if not state:
-        return _explain_connection_failure(error, where)
     message = to_printable_line(error.diag.message_primary or str(error))
+    if not state:
+        if isinstance(error, psycopg.DataError):
+            # psycopg raises it itself, as for the time 'infinity'. A lost connection may be a plain DatabaseError.
+            return MillstreamError(f"psycopg cannot convert a value of Postgres at {where}: {message}")
+        return _explain_connection_failure(error, where)
     if state.startswith(_TRANSIENT_CLASSES) or state in _TRANSIENT:
         return Outage(
             f"Postgres at {where} is temporarily unavailable: {message}", "the statement is retried"

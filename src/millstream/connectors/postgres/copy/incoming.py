@@ -150,19 +150,21 @@ class Incoming:
         )
 
     def nulls(self, name: str, columns: tuple[str, ...] = ()) -> Composed:
-        """Find a row without a value in a column, and return its values of `columns`."""
+        """Find a row without a value in a column, and return its values of `columns` as text."""
+        texts = SQL(", ").join([SQL("{}::text").format(Identifier(column)) for column in columns])
         return SQL("SELECT {} FROM {} WHERE {} IS NULL AND {} LIMIT 1").format(
-            comma_separated(columns) if columns else SQL("1"), self.place, Identifier(name), self.chosen
+            texts if columns else SQL("1"), self.place, Identifier(name), self.chosen
         )
 
     def repeated(self, key: tuple[str, ...]) -> Composed:
-        """Find a key that occurs more than once, with its number of rows and of deletions."""
-        values = SQL(", ").join([self._cast("come", name) for name in key])
+        """Find a key that occurs more than once, as texts, with its number of rows and of deletions."""
+        values = [self._cast("come", name) for name in key]
+        texts = SQL(", ").join([SQL("{}::text").format(value) for value in values])
         is_deletion = SQL("come.{}").format(Identifier(DELETED)) if self._has_deletions else SQL("false")
         return SQL(
-            "SELECT {0}, count(*), count(*) FILTER (WHERE {1}) FROM {2} AS come WHERE {3}"
-            " GROUP BY {0} HAVING count(*) > 1 LIMIT 1"
-        ).format(values, is_deletion, self.place, self.chosen)
+            "SELECT {}, count(*), count(*) FILTER (WHERE {}) FROM {} AS come WHERE {}"
+            " GROUP BY {} HAVING count(*) > 1 LIMIT 1"
+        ).format(texts, is_deletion, self.place, self.chosen, SQL(", ").join(values))
 
     def hides_repeated(self, key: tuple[str, ...]) -> bool:
         """Return whether `delete` and `upsert` would accept a key that occurs more than once.
