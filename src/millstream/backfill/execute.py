@@ -15,7 +15,7 @@ from millstream.backfill import event_time, inputs, session_windows
 from millstream.backfill.failure import explain_failure
 from millstream.backfill.report import BackfillReport, SinkOutcome
 from millstream.backfill.sink_write import open_backfill_write
-from millstream.backfill.targets import list_other_writers, select_targets
+from millstream.backfill.targets import list_other_writers, requires_stopped_query, select_targets
 from millstream.checkpoint.folder import Checkpoint
 from millstream.checkpoint.lock import CheckpointLock
 from millstream.connectors.api.ddl import quote_name
@@ -50,8 +50,9 @@ def backfill(
 ) -> BackfillReport:
     """Compare the sinks of these queries and write them unless the options forbid it. `planned` are their plans.
 
-    Takes no lock and writes no checkpoint. Before anything is written, raises `InvalidInput` if the range cannot be
-    determined or a sink cannot be written, and `CheckpointError` if rows would be written twice.
+    Writes no checkpoint. Before anything is written, raises `InvalidInput` if the range cannot be determined or a
+    sink cannot be written, and `CheckpointError` if rows would be written twice. Also raises `CheckpointError` if a
+    query is running or has not committed its last batch, and its newest rows might be deleted or replaced.
     """
     plans = {item.name: item for item in planned}
     report = BackfillReport(pipeline.name)
@@ -118,16 +119,12 @@ class _QueryBackfill:
 
     @contextmanager
     def _checkpoint_lock(self) -> Iterator[None]:
-        """Lock the checkpoint while rows are deleted that the query may be writing at the same time.
+        """Lock the checkpoint while rows are deleted or replaced that the query may be writing at the same time.
 
-        No lock is needed if the query delays its rows, because a backfill looks only at rows that are final, nor if
-        rows are only added or replaced by key.
+        Raises `CheckpointError` if a run has the checkpoint, or if a batch of the query is not committed.
         """
         folder = self.pipeline.checkpoint_folder(self.query)
-        deletes_own_rows = (
-            self.options.replace and self.options.writes and any(not target.side for target in self.targets)
-        )
-        if not deletes_own_rows or event_time.delays_output(self.plan) or not folder.is_dir():
+        if not requires_stopped_query(self.plan, self.targets, self.options) or not folder.is_dir():
             yield
             return
         with CheckpointLock(folder, f"{self.pipeline.name}.{self.query} backfill"):
@@ -136,7 +133,7 @@ class _QueryBackfill:
             if checkpoint.planned() != checkpoint.committed():
                 raise CheckpointError(
                     f"query '{self.query}' has started a batch and not committed it, and the backfill would "
-                    f"delete the rows of that batch",
+                    "delete rows of that batch or replace them by older ones",
                     "let the query finish the batch first: millstream run --until-caught-up",
                 )
             yield

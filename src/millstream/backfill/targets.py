@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.backfill.event_time import delays_output
 from millstream.diagnostics.failure import InvalidInput
 from millstream.engine.sink_keys import sink_keys
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.analysis.query.plan_model import PlannedQuery
     from millstream.backfill.options import BackfillOptions
     from millstream.connectors.api.sink import Sink
     from millstream.connectors.api.values.event_time_range import EventTimeRange
@@ -63,6 +67,20 @@ def select_targets(
         if not options.compare:
             _require_writable(pipeline, target, options, time_range)
     return selected
+
+
+def requires_stopped_query(
+    planned: PlannedQuery, targets: Sequence[BackfillTarget], options: BackfillOptions
+) -> bool:
+    """Return whether the backfill may delete or overwrite a row that the query has just written.
+
+    No query writes a batch again that its sink has, so the row would be lost. A query that delays its rows may run,
+    because a backfill looks only at rows that are final, and so may one to whose sinks rows are only added.
+    """
+    changes_rows = options.writes and any(
+        not target.side and (options.replace or target.row_key) for target in targets
+    )
+    return changes_rows and not delays_output(planned)
 
 
 def list_other_writers(pipeline: Pipeline, query: str, sink: Sink) -> list[str]:

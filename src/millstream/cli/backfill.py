@@ -96,8 +96,8 @@ def command(
     if its start is in the range, and is always computed from all its rows. Running the same backfill again
     changes nothing; if a backfill was killed, run it again to finish it. The query may run at the same time,
     because a backfill does not write the rows that the query has yet to write. Stop the query only if you use
-    --batches, or if you use --replace and the query has no aggregation, no processor and no outer join of
-    streams: both lock the checkpoint.
+    --batches, or if it has no aggregation, no processor and no outer join of streams and you use --replace or
+    write to a sink with merge_on: these lock the checkpoint.
 
     With --compare, nothing is written; the exit code is 1 if the rows of a sink differ from the recomputed
     result.

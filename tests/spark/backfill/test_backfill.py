@@ -37,6 +37,7 @@ def sums(shop: Shop, name: str = "sums") -> list[tuple[Any, ...]]:
 
 
 ALL = [("12:00", 2, 7), ("12:10", 1, 5), ("12:20", 1, 6)]
+KEYED = SPEC.replace("[{delta: copy}, {parquet: files}]", "{delta: {path: copy, merge_on: [id]}}")
 
 
 def test_a_table_with_keys_gets_its_missing_and_changed_rows_back(streamed: Shop) -> None:
@@ -212,6 +213,52 @@ def test_rows_of_a_batch_that_is_not_committed_are_not_taken_away(streamed: Shop
 
     with pytest.raises(CheckpointError, match="has started a batch and not committed it"):
         streamed.backfill("copy", sink="delta", start="2026-01-01", replace=True)
+
+
+def test_a_newer_row_of_a_batch_that_is_not_committed_is_not_replaced_by_an_older_one(shop: Shop) -> None:
+    shop.spec = KEYED
+    shop.stream("copy")
+    shop.add_lines(order("a", "13:05:00", 9))
+    shop.stream("copy")
+    commits = shop.folder / "checkpoints" / "copy" / "commits"
+    for name in ("1", ".1.crc"):
+        (commits / name).unlink(missing_ok=True)
+
+    with pytest.raises(CheckpointError, match="has started a batch and not committed it"):
+        shop.backfill("copy")
+    shop.stream("copy")
+    shop.backfill("copy")
+
+    assert [(row[0], row[1]) for row in shop.rows("copy")] == [
+        ("a", 9),
+        ("b", 4),
+        ("c", 5),
+        ("d", 6),
+        ("e", 7),
+    ]
+
+
+def test_rows_are_not_replaced_by_key_under_a_query_that_writes_them(shop: Shop) -> None:
+    shop.spec = KEYED
+    shop.stream("copy")
+    shop.delete("copy", "id = 'a'")
+
+    with CheckpointLock(shop.folder / "checkpoints" / "copy", "shop.copy"):
+        with pytest.raises(CheckpointError, match=r"is held by 'shop\.copy'"):
+            shop.backfill("copy")
+        assert count_written(shop.backfill("copy", into="side")) == (5, 0, 0)
+    shop.backfill("copy")
+
+    assert [row[0] for row in shop.rows("copy")] == ["a", "b", "c", "d", "e"]
+
+
+def test_closed_windows_are_replaced_by_key_while_their_query_runs(streamed: Shop) -> None:
+    streamed.update("sums", "since = '2026-01-01T12:10:00Z'", amount="0")
+
+    with CheckpointLock(streamed.folder / "checkpoints" / "sums", "shop.sums"):
+        streamed.backfill("sums")
+
+    assert sums(streamed)[:3] == ALL
 
 
 def test_of_two_backfills_at_once_one_writes(shop: Shop) -> None:

@@ -93,15 +93,20 @@ class Backfills:
     def _delete(self, plan: PlannedQuery, options: BackfillOptions) -> None:
         """Delete the range from sinks that support it.
 
-        Raises `InvalidInput` if a backfill may not write to a sink.
+        Raises `InvalidInput` if a backfill may not write to a sink while the query is running.
         """
         from millstream.backfill.event_time import select_time_range
         from millstream.backfill.execute import require_possible
-        from millstream.backfill.targets import select_targets
+        from millstream.backfill.targets import requires_stopped_query, select_targets
 
         require_possible(self.spark, self.pipeline, plan, options)
         time_range = select_time_range(self.pipeline, plan, options)
-        for target in select_targets(self.pipeline, plan.name, options, time_range, []):
+        targets = select_targets(self.pipeline, plan.name, options, time_range, [])
+        if requires_stopped_query(plan, targets, options):
+            raise InvalidInput(
+                f"query '{plan.name}' is running, and a backfill may replace its newest rows", "leave it out"
+            )
+        for target in targets:
             if target.sink.replacing_range(time_range) is not None:
                 require_possible(self.spark, self.pipeline, plan, replace(options, replace=True))
                 self._empty(target, time_range)
