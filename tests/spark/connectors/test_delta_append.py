@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from delta_tables import read_rows
+from millstream.connectors.api.dead_letters import FEW
 from millstream.connectors.api.writer import SinkIdentity
+from millstream.connectors.delta.commit.log import read_snapshot
 from millstream.connectors.delta.commit.numbered_append import NumberedAppend
+from millstream.connectors.delta.dead_letter_writer import DeltaDeadLetterWriter
 from millstream.connectors.delta.errors import error_condition, is_concurrent_write
 from millstream.connectors.delta.sink import DeltaSink
 from millstream.connectors.delta.writer import DeltaWriter
-from millstream.diagnostics.failure import MillstreamError
+from millstream.diagnostics.failure import CheckpointMismatch, MillstreamError
+from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
@@ -144,6 +149,38 @@ def test_where_no_checksum_tells_the_number_the_table_is_asked(spark: SparkSessi
     opened(spark, tmp_path / "t").write(rows(spark, 2), 2)
 
     assert read_numbers(tmp_path / "t") == list(range(30))
+
+
+@pytest.mark.parametrize("kind", ["path", "table"])
+def test_a_table_that_was_deleted_under_its_query_is_not_created_again(
+    kind: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    place = {"path": str(tmp_path / "t")} if kind == "path" else {"table": "deleted_under_its_query"}
+    sink = DeltaSink.model_validate(place)
+    writer = DeltaWriter(sink, SinkIdentity("shop", "orders", "one", "delta:o", OutputMode.APPEND))
+    writer.open(spark, rows(spark, 0).schema)
+    for batch in range(2):
+        writer.write(rows(spark, batch), batch)
+    if kind == "path":
+        shutil.rmtree(tmp_path / "t")
+    else:
+        spark.sql("DROP TABLE deleted_under_its_query")
+
+    with pytest.raises(CheckpointMismatch, match="was deleted while query 'orders' was running"):
+        writer.write(rows(spark, 2), 2)
+
+    assert read_snapshot(spark, sink).version < 0
+
+
+def test_a_deleted_table_of_dead_letters_is_created_again(spark: SparkSession, tmp_path: Path) -> None:
+    identity = SinkIdentity("shop", "orders", "one", "dead_letters", OutputMode.APPEND)
+    writer = DeltaDeadLetterWriter(Location(tmp_path / "t"), identity)
+    writer.keep(rows(spark, 0), 0, FEW)
+    shutil.rmtree(tmp_path / "t")
+
+    writer.keep(rows(spark, 1), 1, FEW)
+
+    assert read_numbers(tmp_path / "t") == list(range(10, 20))
 
 
 def test_a_column_is_added_where_the_sink_says_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ class DeltaDeadLetterWriter(DeadLetterWriter):
         self._writer = DeltaWriter(DeltaSink(path=location, merge_schema=True, maintain=False), identity)
         # The commits of delta-rs do not name their batches, so that the whole log would be read.
         self._writer.follows_restore = False
+        # Dead letters that someone has deleted are not missing, unlike rows of a sink.
+        self._writer.recreates_table = True
         self._maintenance = None if self._folder is None else TableMaintenance(self._folder, SHORT_HISTORY)
         self._open = False
         # The table as of this writer's last commit, and that commit's file: reading a log takes longer than a commit.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.connectors.api.cdc import UNORDERED
 from millstream.connectors.api.messages import repeated_key_error
-from millstream.diagnostics.failure import MillstreamError, NotReady, Outage
+from millstream.diagnostics.failure import CheckpointMismatch, MillstreamError, NotReady, Outage
 
 if TYPE_CHECKING:
     from millstream.connectors.delta.sink import DeltaSink
@@ -38,6 +38,14 @@ def error_condition(error: BaseException) -> str:
 def is_concurrent_write(name: str) -> bool:
     """Return whether the commit lost against another writer's commit, or found the table that another has created."""
     return name.startswith(_CONFLICTS)
+
+
+def deleted_table_error(sink: DeltaSink, query: str) -> CheckpointMismatch:
+    """Return the error for a table that was deleted after the query had begun to write to it."""
+    return CheckpointMismatch(
+        f"Delta table {sink.target()} was deleted while query '{query}' was running",
+        "restore the table; the next start names the batches that it lacks",
+    )
 
 
 def explain(error: BaseException, sink: DeltaSink) -> MillstreamError | None:

@@ -29,7 +29,12 @@ from millstream.connectors.delta.commit.restored import follow_restore
 from millstream.connectors.delta.commit.sink_maintenance import SinkMaintenance
 from millstream.connectors.delta.commit.small_merge import BY_DELTA_RS, MergeOutcome, SmallMerge
 from millstream.connectors.delta.commit.statement_settings import with_settings
-from millstream.connectors.delta.errors import error_condition, explain, is_concurrent_write
+from millstream.connectors.delta.errors import (
+    deleted_table_error,
+    error_condition,
+    explain,
+    is_concurrent_write,
+)
 from millstream.connectors.delta.keyed_merge import GONE, KeyedMerge
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.diagnostics.failure import NotReady, Outage
@@ -62,6 +67,8 @@ class DeltaWriter(Writer):
     has_ledger = True
     follows_restore = True
     """Whether `open` looks for a RESTORE that took back batches of this writer."""
+    recreates_table = False
+    """Whether an append creates a table again that was deleted after `open`."""
 
     def __init__(self, sink: DeltaSink, identity: SinkIdentity) -> None:
         super().__init__(identity)
@@ -163,7 +170,8 @@ class DeltaWriter(Writer):
 
         A batch without rows, as Spark runs one after each move of the watermark, is not merged.
 
-        Raises `MillstreamError` if the rows are rejected, `Outage` if other writers win repeatedly.
+        Raises `MillstreamError` if the rows are rejected, `Outage` if other writers win repeatedly, and
+        `CheckpointMismatch` if the table was deleted, or has this batch with other records.
         """
         small = None if self.has_batch(batch_id) else self._collect_small(frame)
         rows = (frame.count() if small is None else small.num_rows) if self._merges else None
@@ -287,13 +295,21 @@ class DeltaWriter(Writer):
                     self._save(rows, "error", commit_options)
 
     def _append(self, frame: DataFrame, commit_options: dict[str, str]) -> None:
-        """Add the rows, without a lookup of the table's state if the log's checksum has this writer's last number."""
+        """Add the rows, without a lookup of the table's state if the log's checksum has this writer's last number.
+
+        Raises `CheckpointMismatch` if the table was deleted, unless it may be created again without its earlier rows.
+        """
         if self._exists and self._sink.path is not None:
             schema_options = {"mergeSchema": "true"} if self._sink.merge_schema else {}
             numbered = NumberedAppend(frame, str(self._sink.path), {**commit_options, **schema_options})
             if numbered.last() is not None:
                 numbered.commit(table_lock(self._session, self._sink))
                 return
+            has_table = numbered.has_table
+        else:
+            has_table = not self._exists or self._session.catalog.tableExists(str(self._sink.table))
+        if not (has_table or self.recreates_table):
+            raise deleted_table_error(self._sink, self.identity.query)
         self._save(frame, "append", commit_options)
 
     def _save(self, frame: DataFrame, mode: str, options: dict[str, str]) -> None:

@@ -44,6 +44,11 @@ class NumberedAppend:
         self._log: Any = self._delta.DeltaLog.forTable(self._session, path)
         self._transaction: Any = self._log.startTransaction(self._option(None), self._option(None))
 
+    @property
+    def has_table(self) -> bool:
+        """Whether there is a table in the folder."""
+        return int(self._transaction.snapshot().version()) >= 0
+
     def last(self) -> int | None:
         """Return the writer's last batch, -1 before its first, or None if no checksum has it.
 
