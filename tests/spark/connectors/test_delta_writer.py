@@ -167,6 +167,24 @@ def test_a_deletion_and_a_column_that_is_added(spark: SparkSession, tmp_path: Pa
     assert [column.name for column in columns] == ["id", "text", "op", "more"]
 
 
+@pytest.mark.parametrize("more", [{"partition_by": ["op"]}, {}], ids=["of the spec", "of another program"])
+def test_a_table_that_each_batch_replaces_stays_partitioned_if_columns_may_be_added(
+    more: dict[str, object], spark: SparkSession, tmp_path: Path
+) -> None:
+    place, first = tmp_path / "t", changes(spark, FIRST)
+    sink = DeltaSink.model_validate({"path": str(place), "merge_schema": True, **more})
+    first.write.format("delta").partitionBy("op").save(str(place))
+
+    for number, batch in enumerate((first, first.selectExpr("*", "1 AS more"))):
+        writer = DeltaWriter(sink, SinkIdentity("shop", "orders", "one", "delta:o", OutputMode.COMPLETE))
+        writer.open(spark, batch.schema)
+        writer.write(batch, number)
+
+    table = DeltaTable(str(place))
+    assert table.metadata().partition_columns == ["op"]
+    assert [column.name for column in table.schema().fields] == ["id", "text", "op", "more"]
+
+
 def test_a_condition_over_no_column_of_the_query_is_told(spark: SparkSession, tmp_path: Path) -> None:
     first = changes(spark, FIRST)
 

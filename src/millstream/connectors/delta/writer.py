@@ -41,7 +41,7 @@ from millstream.diagnostics.failure import NotReady, Outage
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -315,13 +315,23 @@ class DeltaWriter(Writer):
     def _save(self, frame: DataFrame, mode: str, options: dict[str, str]) -> None:
         """Append to the table or overwrite it; create it if it is missing. Mode `error` only creates it."""
         writer = frame.write.format("delta").mode(mode).options(**options)
+        partition_columns: Sequence[str] = ()
         # Delta changes no schema while it replaces a part of a table.
         if self._sink.merge_schema and "replaceWhere" not in options:
-            writer = writer.option("overwriteSchema" if mode == "overwrite" else "mergeSchema", "true")
+            if mode == "overwrite":
+                writer = writer.option("overwriteSchema", "true")
+                # Delta replaces the partitioning together with the schema.
+                query_columns = {name.lower() for name in frame.columns}
+                partition_columns = [
+                    name for name in self._partition_columns if name.lower() in query_columns
+                ]
+            else:
+                writer = writer.option("mergeSchema", "true")
         if not self._exists:
             writer = writer.options(**self._maintenance.creation_properties)
-            if self._sink.partition_by:
-                writer = writer.partitionBy(*self._sink.partition_by)
+            partition_columns = self._sink.partition_by
+        if partition_columns:
+            writer = writer.partitionBy(*partition_columns)
         with table_lock(self._session, self._sink):
             if self._sink.path is not None:
                 writer.save(str(self._sink.path))
