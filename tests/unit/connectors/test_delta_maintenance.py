@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import string
 import time
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from delta_letters import files_with, keep, log_entries, read_batches, writer_of
 from millstream.connectors.api.values.dead_letter_rows import SCHEMA
-from millstream.connectors.delta.commit import maintenance
+from millstream.connectors.delta.commit import maintenance, sink_maintenance
 from millstream.connectors.delta.commit.maintenance import TableMaintenance, merge_small_files
+from millstream.connectors.delta.commit.sink_maintenance import SinkMaintenance
 from millstream.connectors.delta.dead_letter_table import purge, read_rows
 from millstream.connectors.delta.dead_letters import DeltaDeadLetterStore
+from millstream.connectors.delta.sink import DeltaSink
 from millstream.spec.location import Location
+from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,6 +188,24 @@ def test_a_failed_maintenance_fails_no_batch_and_is_made_up_for(
         keep(writer, batch)
     assert len(DeltaTable(tmp_path).file_uris()) == 1
     assert read_batches(tmp_path) == list(range(2 * INTERVAL + 1))
+
+
+def test_a_table_that_delta_rs_cannot_open_fails_no_batch_that_spark_has_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise DeltaError("a type that it does not know")
+
+    monkeypatch.setattr(sink_maintenance, "DeltaTable", fail)
+    monkeypatch.setattr(sink_maintenance, "cached_snapshot", lambda *_: SimpleNamespace(version=INTERVAL))
+    monkeypatch.setattr(sink_maintenance, "table_lock", lambda *_: nullcontext())
+    no_session: Any = None
+    sink = DeltaSink.model_validate({"path": str(tmp_path / "table")})
+
+    SinkMaintenance(sink, OutputMode.APPEND).after_spark(no_session)
+
+    assert "could not be maintained" in caplog.text
+    assert "a type that it does not know" in caplog.text
 
 
 def test_added_dead_letters_change_the_mark_although_old_log_entries_are_deleted(tmp_path: Path) -> None:

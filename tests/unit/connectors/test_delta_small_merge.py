@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import DeltaError
 from pyspark.sql.types import StructType
 
 from millstream.connectors.delta.commit import small_merge
+from millstream.connectors.delta.commit.small_merge import MergeOutcome, SmallMerge
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def columns(**types: Any) -> StructType:
@@ -110,6 +115,23 @@ def test_a_plain_table_is_fit(table: Any) -> None:
 )  # fmt: skip
 def test_a_table_that_delta_rs_might_write_differently_is_unfit(table: Any) -> None:
     assert small_merge.unfitness(table, COLUMNS)
+
+
+@pytest.mark.parametrize("step", ["DeltaTable", "unfitness"])
+def test_a_table_that_delta_rs_cannot_read_is_left_to_spark(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise DeltaError("a type that it does not know")
+
+    monkeypatch.setattr(small_merge, "DeltaTable", lambda _: Table())
+    monkeypatch.setattr(small_merge, step, fail)
+    rows = pa.table({"id": pa.array([1], pa.int64()), "text": ["a"]})
+    commit_options = {"txnAppId": "writer", "txnVersion": "0", "userMetadata": "{}"}
+
+    outcome = SmallMerge(tmp_path, ["id"], "gone", "false").commit(rows, COLUMNS, commit_options)
+
+    assert outcome is MergeOutcome.UNFIT
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 import re
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, PostCommitHookProperties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from deltalake import DeltaTable, WriterProperties
@@ -73,13 +74,19 @@ class TableMaintenance:
         return True
 
     def run(self, table: DeltaTable, writer_properties: WriterProperties | None = None) -> None:
-        """Maintain the table.
+        """Maintain the table. A failure is logged."""
+        with self.logging_failures():
+            self._run(table, writer_properties)
 
-        A batch is committed before this, so that a failure is no failure of the batch: it is logged, and the next
+    @contextmanager
+    def logging_failures(self) -> Iterator[None]:
+        """Log an exception instead of raising it.
+
+        A batch is committed before its table is maintained, so that a failure is no failure of the batch. The next
         maintenance tries again.
         """
         try:
-            self._run(table, writer_properties)
+            yield
         except Exception:  # noqa: BLE001 - deltalake raises its own errors and Python's
             _log.warning("the Delta table %s could not be maintained", self._folder, exc_info=True)
 

@@ -52,10 +52,13 @@ class SinkMaintenance:
         return {name: value for name, value in history.items() if name.lower() not in names} | properties
 
     def after_spark(self, spark: SparkSession) -> None:
-        """Maintain the table after a commit of Spark, if it is due and delta-rs may write files of the table."""
+        """Maintain the table after a commit of Spark, if it is due and delta-rs may write files of the table.
+
+        If delta-rs cannot read the table, that is logged.
+        """
         if self.table is None or not is_due(cached_snapshot(spark, self._sink).version):
             return
-        with table_lock(spark, self._sink):
+        with table_lock(spark, self._sink), self.table.logging_failures():
             table = DeltaTable(str(self._folder))
             if not layout_unfitness(table):
                 self.table.run(table, exact_bounds(table))

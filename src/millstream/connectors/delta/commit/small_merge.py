@@ -139,11 +139,15 @@ class SmallMerge:
         """Make one attempt to merge the rows. `commit_options` are the entries of the batch for the log."""
         if not _has_unique_keys(rows, self._keys):
             return MergeOutcome.UNFIT
-        table = DeltaTable(str(self._folder))
-        if unfitness(table, schema):
-            return MergeOutcome.UNFIT
         writer, batch_id = commit_options["txnAppId"], int(commit_options["txnVersion"])
-        last = table.transaction_version(writer)
+        try:
+            table = DeltaTable(str(self._folder))
+            is_fit = not unfitness(table, schema)
+            last = table.transaction_version(writer)
+        except Exception:  # noqa: BLE001 - deltalake raises its own errors and Python's; Spark may read the table
+            return MergeOutcome.UNFIT
+        if not is_fit:
+            return MergeOutcome.UNFIT
         if last is not None and last >= batch_id:
             return MergeOutcome.ALREADY_THERE
         properties = CommitProperties(
