@@ -73,6 +73,7 @@ def test_a_table_that_is_changed_in_place_cannot_be_streamed(place: Location) ->
 
     assert of_source(place) == ["MS574"]
     assert of_source(place, skip_change_commits=True) == []
+    assert of_source(place, change_feed=True) == []
     assert of_source(place, static=True) == []
 
 

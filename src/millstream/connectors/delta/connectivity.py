@@ -69,7 +69,8 @@ def check_source(
                 "its checkpoint has versions of the old table: Spark fails to resume, or skips rows",
                 f"start the query with an empty checkpoint: move the folder of '{query.query}' away",
             )
-    if not static and not source.skip_change_commits and (change := _latest_change(table)):
+    accepts_changes = static or source.skip_change_commits or source.change_feed
+    if not accepts_changes and (change := _latest_change(table)):
         yield ConnectivityFinding(
             "MS574",
             f"the Delta table at {source.path} is changed in place: its version {change[0]} is a {change[1]}",
