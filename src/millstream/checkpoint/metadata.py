@@ -71,7 +71,8 @@ class QueryMetadata:
     params: dict[str, str] = field(default_factory=dict)
     """The parameters of the SQL."""
     started_after: int | None = None
-    """The newest committed batch when this record was first written, -1 before the first batch.
+    """The newest committed batch when this record was first written, -1 before the first batch. After a rewind to an
+    earlier batch, it is that one.
 
     None if an older version wrote the record. A start that Spark refused commits nothing: see `read_last_committed`.
     """
@@ -155,27 +156,32 @@ def read_file(file: CheckpointPath) -> QueryMetadata:
 def write(checkpoint: CheckpointPath, record: QueryMetadata) -> None:
     """Write the record. A former record that differs is kept next to it as `record-<n>.json`, oldest first.
 
-    A record that differs only in `started_after` is not written.
+    A record that differs only in `started_after` is written only if that is smaller, as after a rewind. It then
+    replaces the former one.
     """
     folder = checkpoint / "_millstream"
     folder.mkdir(parents=True, exist_ok=True)
     file, text = folder / "record.json", record.to_json()
     if file.exists():
         former = file.read_text()
-        if former == text or _has_equal_content(former, record):
+        if former == text:
             return
-        number = len(list(folder.glob("record-*.json"))) + 1
-        write_durably(folder / f"record-{number}.json", former)
+        equal_start = _find_equal_start(former, record)
+        if equal_start is None:
+            number = len(list(folder.glob("record-*.json"))) + 1
+            write_durably(folder / f"record-{number}.json", former)
+        elif record.started_after is None or record.started_after >= equal_start:
+            return
     write_durably(file, text)
 
 
-def _has_equal_content(former: str, record: QueryMetadata) -> bool:
-    """Return whether a record's text differs from another record at most in `started_after`."""
+def _find_equal_start(former: str, record: QueryMetadata) -> int | None:
+    """Return `started_after` of a record's text that differs from another record at most in that; otherwise None."""
     try:
         recorded = QueryMetadata.from_json(former)
     except (ValueError, KeyError, TypeError):
-        return False
-    return (
+        return None
+    is_equal = (
         replace(recorded, started_after=None).to_json() == replace(record, started_after=None).to_json()
-        and recorded.started_after is not None
     )
+    return recorded.started_after if is_equal else None

@@ -73,3 +73,17 @@ def test_a_record_with_a_start_is_not_written_again_for_another_start_but_for_an
 
     metadata.write(tmp_path, replace(started, output_mode="complete"))
     assert metadata.read(tmp_path) == replace(started, output_mode="complete")
+
+
+def test_batches_after_a_rewind_are_those_of_the_record_that_wrote_them(tmp_path: Path) -> None:
+    first = replace(RECORD, started_after=-1)
+    second = replace(RECORD, output_mode="complete", started_after=10)
+    metadata.write(tmp_path, first)
+    metadata.write(tmp_path, second)
+
+    # The checkpoint was rewound to batch 5.
+    metadata.write(tmp_path, replace(second, started_after=5))
+
+    assert metadata.read_last_committed(tmp_path, 5) == first
+    assert metadata.read_last_committed(tmp_path, 6) == replace(second, started_after=5)
+    assert not (tmp_path / "_millstream" / "record-2.json").exists()
