@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from pathlib import Path
@@ -44,15 +45,16 @@ def move_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
     """Move a checkpoint to a folder that does not exist. Returns the new folder.
 
     On one file system the folder is renamed in one step. To another one it is copied whole first. Raises the
-    exceptions of `copy_checkpoint`, and `CheckpointError` for state that names its files by their absolute path.
+    exceptions of `copy_checkpoint`, and `CheckpointError` for state that names its files by their absolute path in
+    another folder than the target.
     """
     source, target = require_local(source, "a move"), require_local(target, "a move")
     _require(source, target)
-    if file := find_absolute_path(source):
+    if file := find_absolute_path(source, target):
         raise CheckpointError(
             f"the state in {source} refers to its files by their absolute path ({file}), as the state of "
-            f"processors always does, so it works only in this folder",
-            "leave the checkpoint where it is, or give the query a new one",
+            f"processors always does, so it works only in its original folder",
+            "leave the checkpoint in that folder, move it back there, or give the query a new one",
         )
     with CheckpointLock(source, f"move to {target}"):
         keep_place(source, target)
@@ -74,10 +76,32 @@ def move_checkpoint(source: CheckpointPath, target: CheckpointPath) -> Path:
     return target
 
 
-def find_absolute_path(checkpoint: Path) -> Path | None:
-    """Return a file of the state that contains the absolute path of other files, or None."""
+def find_absolute_path(checkpoint: Path, target: Path | None = None) -> Path | None:
+    """Return a file of the state that contains the absolute path of other files, or None.
+
+    Paths in the state of `target` are left out, as in a copy that is moved back to the folder of the original.
+    """
     files = sorted((checkpoint / "state").glob("*/_metadata/v2/*"))
-    return next((file for file in files if not file.name.startswith(".")), None)
+    return next(
+        (
+            file
+            for file in files
+            if not file.name.startswith(".") and not (target is not None and _names_only(file, target))
+        ),
+        None,
+    )
+
+
+def _names_only(file: Path, checkpoint: Path) -> bool:
+    """Return whether all files that Spark's description of an operator names are in the state of a checkpoint."""
+    state = (checkpoint / "state").resolve()
+    try:
+        # A line with the version, then JSON. The paths have the scheme `file`.
+        operator = json.loads(file.read_text().partition("\n")[2])
+        names = [name for store in operator["stateStoreInfo"] for name in store["stateSchemaFilePaths"]]
+        return all(Path(name.removeprefix("file:")).resolve().is_relative_to(state) for name in names)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def copy_files(source: Path, target: Path, *, link: bool = False) -> None:

@@ -149,10 +149,17 @@ def copy(
     query: str, target: Path, file: Path | None, overrides: Sequence[str], env_file: Path | None
 ) -> None:
     """Copy the checkpoint of a query to a new folder."""
-    from millstream.checkpoint.operations.transfer import copy_checkpoint
+    from millstream.checkpoint.operations.transfer import copy_checkpoint, find_absolute_path
 
     pipeline = _pipeline(file, overrides, env_file)
-    click.echo(f"{query}: copied to {copy_checkpoint(_folder(pipeline, query), target.absolute())}")
+    copied = copy_checkpoint(_folder(pipeline, query), target.absolute())
+    click.echo(f"{query}: copied to {copied}")
+    if find_absolute_path(copied, copied) is not None:
+        click.echo(
+            f"{query}: the state refers to its files by their absolute path, so move the copy back to the folder of "
+            "the original before the query continues from it",
+            err=True,
+        )
 
 
 @command.command("move")

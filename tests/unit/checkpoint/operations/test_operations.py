@@ -133,6 +133,24 @@ def test_state_that_names_its_files_by_their_path_is_not_moved(folder: Path, tmp
     assert folder.exists()
 
 
+def test_a_copy_of_state_that_names_its_files_by_their_path_is_moved_back_to_the_original_folder_only(
+    folder: Path, tmp_path: Path
+) -> None:
+    file = folder / "state" / "0" / "_metadata" / "v2" / "0"
+    paths = [f"file:{folder}/state/0/_stateSchema/default/0"]
+    write(file, "v2\n" + json.dumps({"stateStoreInfo": [{"stateSchemaFilePaths": paths}]}))
+    before = content(folder)
+    copied = copy_checkpoint(folder, tmp_path / "backup")
+    shutil.rmtree(folder)
+
+    with pytest.raises(CheckpointError, match="absolute path"):
+        move_checkpoint(copied, folder.with_name("sums2"))
+    moved = move_checkpoint(copied, folder)
+
+    assert content(moved) == before
+    assert not copied.exists()
+
+
 @pytest.mark.usefixtures("running")
 def test_nothing_is_done_under_a_run(folder: Path, tmp_path: Path) -> None:
     before = content(folder)

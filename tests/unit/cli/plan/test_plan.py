@@ -375,6 +375,21 @@ def test_a_renamed_query_keeps_its_place(folder: Folder) -> None:
     assert not folder.checkpoint("sums").exists()
 
 
+def test_a_copy_of_state_that_names_its_files_by_their_path_says_where_it_can_be_used(folder: Folder) -> None:
+    folder.begin()
+    plain = folder.run("checkpoint", "copy", "sums", str(folder.path / "plain"))
+    file = folder.checkpoint("sums") / "state" / "0" / "_metadata" / "v2" / "0"
+    file.parent.mkdir(parents=True)
+    path = f"file:{folder.checkpoint('sums')}/state/0/_stateSchema/default/0"
+    file.write_text("v2\n" + json.dumps({"stateStoreInfo": [{"stateSchemaFilePaths": [path]}]}))
+
+    named = folder.run("checkpoint", "copy", "sums", str(folder.path / "named"))
+
+    assert named.exception is None, named.exception
+    assert "move the copy back to the folder of the original" in named.stderr
+    assert plain.stderr == ""
+
+
 def test_what_a_rewind_has_kept_is_pruned(folder: Folder) -> None:
     folder.begin()
     folder.run("checkpoint", "rewind", "sums", "--to-batch", "1")
