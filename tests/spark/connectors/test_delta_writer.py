@@ -82,6 +82,22 @@ def test_a_table_whose_types_would_cut_values_is_refused(
         opened(spark, sink, fraction)
 
 
+@pytest.mark.parametrize(
+    "key", [{"merge_on": ["ID"]}, {"cdc": {"keys": ["id"], "sequence_by": "n"}}], ids=["merge_on", "cdc"]
+)
+def test_a_table_in_which_two_keys_may_be_equal_is_refused(
+    key: dict[str, object], spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = DeltaSink.model_validate({"path": str(tmp_path / "t"), **key})
+    write_deltalake(tmp_path / "t", pyarrow.table({"id": [1.0], "n": [1.0]}))
+    large = spark.sql("SELECT 9007199254740993L AS id, 1L AS n")
+
+    with pytest.raises(
+        NotReady, match=r"is double, but the query's column is bigint: keys of more than 15 digits"
+    ):
+        opened(spark, sink, large)
+
+
 def test_only_a_column_that_delta_widens_takes_values_of_a_larger_type(
     spark: SparkSession, tmp_path: Path
 ) -> None:

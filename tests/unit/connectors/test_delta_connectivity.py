@@ -10,7 +10,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from millstream.connectors import registry
 from millstream.connectors.api.values.connectivity import CheckpointedSource
-from millstream.connectors.delta.commit.column_casts import TYPE_WIDENING, describe_loss, is_widened
+from millstream.connectors.delta.commit.column_casts import (
+    TYPE_WIDENING,
+    describe_key_loss,
+    describe_loss,
+    is_widened,
+)
 from millstream.diagnostics.failure import NotReady
 from millstream.spec.location import Location
 from millstream.spec.output_mode import OutputMode
@@ -168,6 +173,39 @@ def test_only_a_type_with_room_for_the_values_is_widened(column: str, value: str
 )
 def test_a_cast_loses_nothing_or_is_told(column: str, value: str, loss: str) -> None:
     assert describe_loss(column, value) == loss
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "exact"),
+    [
+        ("double", "bigint", 15),
+        ("double", "decimal(16,2)", 15),
+        ("double", "decimal(15,2)", None),
+        ("double", "int", None),
+        ("float", "int", 6),
+        ("float", "bigint", 6),
+        ("float", "decimal(7,0)", 6),
+        ("float", "smallint", None),
+        ("bigint", "decimal(38,0)", None),
+        ("double", "string", None),
+    ],
+)
+def test_keys_with_more_digits_than_a_floating_point_number_may_become_equal(
+    column: str, value: str, exact: int | None
+) -> None:
+    expected = "" if exact is None else f"keys of more than {exact} digits may become equal"
+
+    assert describe_key_loss(column, value) == expected
+
+
+def test_a_merge_after_whose_cast_two_keys_may_be_equal_is_an_error(tmp_path: Path) -> None:
+    place, types = Location(tmp_path / "table"), {"id": "bigint", "n": "bigint"}
+    write_deltalake(str(place), pa.table({"id": [1.0], "n": [1.0]}))
+
+    assert of_sink(place, types, merge_on=("ID",)) == [
+        ("MS568", f"column 'id' of Delta table {place} is double, but the query's column is bigint")
+    ]
+    assert of_sink(place, {**types, "id": "int"}, merge_on=("id",)) == []
 
 
 def test_a_text_that_a_merge_casts_may_be_no_number(place: Location) -> None:

@@ -13,6 +13,7 @@ from millstream.connectors.delta.commit.column_casts import (
     NUMBERS,
     TYPE_WIDENING,
     accepts,
+    describe_key_loss,
     describe_loss,
     is_widened,
 )
@@ -116,14 +117,18 @@ def check_sink(
                 fix="correct merge_on, or write to another path",
             )
     merges = bool(sink.row_key) and mode is not OutputMode.COMPLETE
+    keys = {name.lower() for name in sink.row_key}
     widening = (table.metadata().configuration or {}).get(TYPE_WIDENING, "false")
     may_widen = sink.merge_schema and widening.lower() == "true"
     for name, query_type in {} if columns is None else columns.items():
         kind = lower.get(name.lower())
-        if kind and may_widen and is_widened(kind, query_type):
+        if not kind or (may_widen and is_widened(kind, query_type)):
             continue
-        loss = describe_loss(kind, query_type) if kind and merges else ""
-        if not kind or (not loss and (sink.merge_schema or accepts(kind, query_type, merges=merges))):
+        loss = describe_loss(kind, query_type) if merges else ""
+        fix = f"cast it in the view: CAST({name} AS {kind.upper()})"
+        if merges and not loss and name.lower() in keys and (loss := describe_key_loss(kind, query_type)):
+            fix = "write to another path, or create the table again with the type of the query"
+        if not loss and (sink.merge_schema or accepts(kind, query_type, merges=merges)):
             continue
         # A string is cast to the column's type, and fails if it cannot be parsed.
         casts_text = merges and query_type == "string" and kind in {"date", "timestamp", "boolean", *NUMBERS}
@@ -137,7 +142,7 @@ def check_sink(
             else f"the run refuses to start, because a merge would cast each value: {loss}"
             if loss
             else "Delta rejects the first batch",
-            f"cast it in the view: CAST({name} AS {kind.upper()})",
+            fix,
             Severity.WARNING if casts_text else Severity.ERROR,
         )
 

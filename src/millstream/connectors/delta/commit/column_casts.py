@@ -28,6 +28,9 @@ _WIDENED = frozenset(
 )
 # The digits before the point of the least decimal to which Delta widens a whole number.
 _WHOLE_DIGITS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
+# The digits of the longest whole number of a type, and those that a floating-point number always has exactly.
+_MOST_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+_EXACT_DIGITS = {"float": 6, "double": 15}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
@@ -63,6 +66,13 @@ def describe_loss(column_type: str, value_type: str) -> str:
     if column_name in NUMBERS - _FRACTIONS - {"decimal"} and has_fraction:
         return "decimal places are lost"
     return ""
+
+
+def describe_key_loss(column_type: str, value_type: str) -> str:
+    """Return why MERGE may take two keys for the same number after its cast; empty if it does not."""
+    exact = _EXACT_DIGITS.get(column_type)
+    digits = _MOST_DIGITS.get(value_type) or sum(_count_digits(value_type) or ())
+    return "" if exact is None or digits <= exact else f"keys of more than {exact} digits may become equal"
 
 
 def is_widened(column_type: str, value_type: str) -> bool:

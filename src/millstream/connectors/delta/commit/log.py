@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 from millstream.connectors.api.batch_ledger import LedgerEntry, parse_metadata
 from millstream.connectors.api.cdc import START
 from millstream.connectors.api.ddl import quote_name
-from millstream.connectors.delta.commit.column_casts import TYPE_WIDENING, describe_loss, is_widened
+from millstream.connectors.delta.commit.column_casts import (
+    TYPE_WIDENING,
+    describe_key_loss,
+    describe_loss,
+    is_widened,
+)
 from millstream.connectors.delta.commit.commit_lock import commit_lock, interruptible_pause
 from millstream.diagnostics.failure import NotReady
 from millstream.spark import internals
@@ -317,24 +322,33 @@ def require_compatible(snapshot: TableSnapshot, sink: DeltaSink, columns: list[s
 
 
 def require_lossless(snapshot: TableSnapshot, sink: DeltaSink, schema: StructType) -> None:
-    """Raise `NotReady` if a merge of these columns would cast values to the table's types and lose a part of them."""
+    """Raise `NotReady` if a merge of these columns would cast values to the table's types and lose a part of them.
+
+    A part of the values is also lost if two keys become equal.
+    """
     may_widen = False
     if sink.merge_schema:
         widening = snapshot.snapshot.metadata().configuration().get(TYPE_WIDENING)
         may_widen = widening.isDefined() and str(widening.get()).lower() == "true"
     table_schema = type(schema).fromJson(json.loads(snapshot.snapshot.schema().json()))
     types = {field.name.lower(): field.dataType.simpleString() for field in table_schema}
-    written = set(sink.takes(schema.names))
+    written, keys = set(sink.takes(schema.names)), _lower(sink.row_key)
     for field in schema:
         column_type, query_type = types.get(field.name.lower(), ""), field.dataType.simpleString()
         if field.name not in written or (may_widen and is_widened(column_type, query_type)):
             continue
-        if loss := describe_loss(column_type, query_type):
+        loss = describe_loss(column_type, query_type)
+        cast = f"CAST({quote_name(field.name)} AS {column_type.upper()})"
+        fix = f"cast it in the view, {cast}, or write to another path"
+        if not loss and field.name.lower() in keys:
+            # After a cast in the view the keys would be equal, too.
+            loss = describe_key_loss(column_type, query_type)
+            fix = "write to another path, or create the table again with the type of the query"
+        if loss:
             raise NotReady(
                 f"column '{field.name}' of Delta table {sink.target()} is {column_type}, but the query's column is "
                 f"{query_type}: {loss}",
-                f"cast it in the view, CAST({quote_name(field.name)} AS {column_type.upper()}), or write to another "
-                "path",
+                fix,
             )
 
 
