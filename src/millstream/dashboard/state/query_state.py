@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 USUAL_TRIGGERS = 2.0
 # States in which batches are committed.
 READING: tuple[State, ...] = ("running", "slow", "falling_behind", "watermark_stuck", "spooling")
+# Spark reports an idle query at the first trigger that fires ten seconds after its last report. Reports lag a little.
+IDLE_REPORT = 15.0
 # The least number of records that are a backlog, however few arrive.
 LEAST_BACKLOG = 100
 
@@ -291,12 +293,14 @@ class QueryState:
     def triggers_without_progress(self, now: float) -> float | None:
         """Return the time since the last progress in triggers, or None while the first batch may still take longer.
 
-        Without an interval, a trigger counts as the time between two checkpoints or the last batch, at least 1 s.
+        It is 0 until Spark would have reported an idle query. Without an interval, a trigger counts as the time
+        between two checkpoints or the last batch, at least 1 s.
         """
         seconds = max(0.0, now - self.progress_at)
         if not self.progress_at or (not self.has_progressed and seconds <= FIRST):
             return None
-        return seconds / (self.interval or max(1.0, self.checkpoint_interval or 0.0, self.seconds() or 0.0))
+        trigger = self.interval or max(1.0, self.checkpoint_interval or 0.0, self.seconds() or 0.0)
+        return seconds / trigger if seconds > IDLE_REPORT + trigger else 0.0
 
     def judged(self, now: float) -> tuple[State, float, str]:
         """Return state, since when, and why at a time."""

@@ -61,11 +61,29 @@ def test_an_alert_says_how_many_records(alert: str, value: float, words: str) ->
 
 
 def test_three_triggers_without_a_sign_of_life_fire_and_two_do_not() -> None:
+    happened = (started(trigger_seconds=10.0), batch(0, 6))
     alert = "no progress for 3 triggers"
 
-    assert not firing(alert, batch(0, 6), now=20.9)
-    assert firing(alert, batch(0, 6), now=21)
-    assert not firing(alert, batch(0, 6), Event("idle", "funnel", {}, at(16)), now=21)
+    assert not firing(alert, *happened, now=35.9)
+    assert firing(alert, *happened, now=36)
+    assert not firing(alert, *happened, Event("idle", "funnel", {}, at(16)), now=36)
+
+
+@pytest.mark.parametrize("trigger", [None, 1.0, 3.0, 5.0])
+def test_a_quiet_query_fires_nothing_between_two_reports_that_it_is_idle(trigger: float | None) -> None:
+    # An idle query is reported at the first trigger that fires ten seconds after its last report.
+    pause = 10 + int(trigger or 0)
+    state = folded(started(trigger_seconds=trigger), batch(0, 6))
+    alarms = Alarms.of(["no progress for 2 triggers"])
+    fires = []
+
+    for second in range(7, 7 + 5 * pause):
+        fires.append(alarms.evaluate(state.queries, START + second)[0]["firing"])
+        if (second - 6) % pause == 0:
+            state.take(Event("idle", "funnel", {}, at(second)), second)
+
+    assert fires == [False] * 5 * pause
+    assert alarms.evaluate(state.queries, START + 6 + 5 * pause + 21)[0]["firing"]
 
 
 def test_a_first_batch_is_no_silence_until_it_takes_two_minutes() -> None:
