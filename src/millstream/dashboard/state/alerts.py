@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.dashboard.state import timestamps
-from millstream.dashboard.state.kafka_lag import is_growing
+from millstream.dashboard.state.query_verdict import is_lag_growing
 from millstream.engine.events.event_messages import format_count
 from millstream.spec.alert import AlertMeasure, Condition, parse_condition
 
@@ -75,7 +75,7 @@ def alert_value(alert: Condition, query: QueryState, now: float) -> float | None
             behind = query.behind_now()
             return None if behind is None else float(behind)
         case AlertMeasure.LAG_GROWING:
-            return alert.limit if is_growing(query.behind, now, alert.limit) else 0.0
+            return alert.limit if is_lag_growing(query, now, alert.limit) else 0.0
         case AlertMeasure.SILENCE:
             return query.triggers_without_progress(now)
         case AlertMeasure.DEAD_LETTERS:

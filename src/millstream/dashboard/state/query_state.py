@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 from millstream.dashboard.state import kafka_lag, timestamps
 from millstream.dashboard.state.api_schema import LEVELS, State
 from millstream.dashboard.state.batch_progress import RunningBatch, running_json, split_duration
-from millstream.dashboard.state.query_verdict import FIRST, OVERDUE, describe_failure, format_failure, judge
+from millstream.dashboard.state.query_verdict import (
+    FIRST,
+    OVERDUE,
+    USUAL_TRIGGERS,
+    describe_failure,
+    format_failure,
+    judge,
+)
 from millstream.dashboard.state.time_series import History, Series, plot_point, record_value
 
 if TYPE_CHECKING:
     from millstream.dashboard.state import api_schema
     from millstream.engine.events.event_bus import Event
 
-# Records that arrive within these triggers wait between two batches without anything being late.
-USUAL_TRIGGERS = 2.0
 # States in which batches are committed.
 READING: tuple[State, ...] = ("running", "slow", "falling_behind", "watermark_stuck", "spooling")
 # Spark reports an idle query at the first trigger that fires ten seconds after its last report. Reports lag a little.

@@ -28,9 +28,11 @@ FIRST_OVERDUE = 30.0
 # A batch that runs is alive, so it counts as stalled later than silence does: after this many triggers and seconds.
 STALLED_TRIGGERS = 10
 STALLED_BATCH, STALLED_FIRST_BATCH = 120.0, 600.0
-# Lag counts as growing over this many triggers and at least these seconds, and matters from two triggers' records on.
+# Lag counts as growing over this many triggers and at least these seconds.
 GROWING_TRIGGERS = 6
 GROWING = 60.0
+# Records that arrive within these triggers wait between two batches without anything being late.
+USUAL_TRIGGERS = 2.0
 # A watermark is stuck if it is the same after this many batches with rows and this long, while newer rows arrive.
 STUCK_BATCHES = 3
 STUCK = 60.0
@@ -105,13 +107,28 @@ def _judge_silence(query: QueryState, now: float) -> QueryJudgement | None:
     )
 
 
+def is_lag_growing(query: QueryState, now: float, seconds: float) -> bool:
+    """Return whether ever more records wait, over these seconds or over six triggers if those take longer."""
+    length = max(seconds, GROWING_TRIGGERS * _trigger_seconds(query))
+    return not _is_lag_usual(query) and is_growing(query.behind, now, length)
+
+
+def _is_lag_usual(query: QueryState) -> bool:
+    """Return whether no more records wait than arrive in two triggers: between two batches lag grows by itself."""
+    usual = USUAL_TRIGGERS * _trigger_seconds(query) * (query.arrival_rate() or 0.0)
+    return (query.behind_now() or 0) <= usual
+
+
+def _trigger_seconds(query: QueryState) -> float:
+    """Return the interval of the trigger; without one, the duration of the last batch."""
+    return query.interval or query.seconds() or 1.0
+
+
 def _judge_lag(query: QueryState, now: float) -> QueryJudgement | None:
     """Return `falling_behind` if more records wait than arrive in two triggers, and ever more."""
-    interval = query.interval or query.seconds() or 1.0
-    length = max(GROWING, GROWING_TRIGGERS * interval)
+    length = max(GROWING, GROWING_TRIGGERS * _trigger_seconds(query))
     behind = query.behind_now()
-    # Between two batches lag grows by itself, by what arrives in a trigger.
-    if not behind or query.state == "starting" or behind <= 2 * interval * (query.arrival_rate() or 0.0):
+    if not behind or query.state == "starting" or _is_lag_usual(query):
         return None
     if is_growing(query.behind, now, length):
         since, then = now - length, next(records for at, records in query.behind if at >= now - length)

@@ -199,3 +199,38 @@ def test_lag_that_rises_and_falls_every_ten_minutes_for_hours_fires_no_alert() -
     names, _ = firing_after_seven_hours(lambda second: second % 600)
 
     assert names == set()
+
+
+def seconds_of_growth(end: Callable[[int], int], share: float = 1.0) -> list[int]:
+    """Return when `lag growing for 5 minutes` fires if this share of a topic is read every ten minutes."""
+    state = folded(started(trigger_seconds=600.0, offsets=[{"clicks": {"0": 0}}]))
+    alarms = Alarms.of(["lag growing for 5 minutes"])
+    fires = []
+    for second in range(3, 3 * 3600, 3):
+        newest = {"clicks": {"0": end(second)}}
+        if second % 600 == 0:
+            read = {"clicks": {"0": round(end(second) * share)}}
+            source = {"description": "K", "endOffset": read, "latestOffset": newest, "numInputRows": 1}
+            state.take(batch(second // 600, second, sources=[source]), second)
+        state.observe_ends("clicks", {"clicks": {0: end(second)}}, START + second)
+        if second % 60 == 0 and alarms.evaluate(state.queries, START + second)[0]["firing"]:
+            fires.append(second)
+    return fires
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(lambda second: 10 * second, id="constant"),
+        pytest.param(lambda second: 10 * (second // 600 * 300 + min(second % 600, 300)), id="bursts"),
+    ],
+)
+def test_lag_that_grows_only_until_the_next_batch_fires_no_alert(end: Callable[[int], int]) -> None:
+    assert seconds_of_growth(end) == []
+
+
+def test_lag_that_grows_from_batch_to_batch_fires_after_six_triggers() -> None:
+    fires = seconds_of_growth(lambda second: 10 * second, share=0.5)
+
+    assert 3600 <= fires[0] <= 7200
+    assert fires[-1] == 3 * 3600 - 60
