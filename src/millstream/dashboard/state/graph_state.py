@@ -23,7 +23,7 @@ class Drawing:
         self, known: Mapping[str, api_schema.QueryDetails], queries: Mapping[str, QueryState], now: float
     ) -> api_schema.Graph:
         """Return the graph with rates. A source has the rate of its fastest reader, a sink that of its query."""
-        rates = {node["id"]: self._rate(node, known, queries) for node in self.nodes}
+        rates = {node["id"]: self._rate(node, known, queries, now) for node in self.nodes}
         nodes: list[api_schema.Node] = []
         for node in self.nodes:
             readers = self.readers(node["id"])
@@ -72,6 +72,7 @@ class Drawing:
         node: Mapping[str, Any],
         details: Mapping[str, api_schema.QueryDetails],
         queries: Mapping[str, QueryState],
+        now: float,
     ) -> float | None:
         match node["kind"]:
             case "query":
@@ -83,7 +84,9 @@ class Drawing:
                 source_rates = [
                     reader.source_rates[node["name"]]
                     for reader in queries.values()
-                    if node["name"] in reader.source_rates and details[reader.name]["input_rate"] is not None
+                    if node["name"] in reader.source_rates
+                    and details[reader.name]["input_rate"] is not None
+                    and not reader.is_inactive(now)
                 ]
                 return max(source_rates, default=None)
         return None

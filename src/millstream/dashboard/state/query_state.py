@@ -15,6 +15,7 @@ from millstream.dashboard.state.query_verdict import (
     USUAL_TRIGGERS,
     describe_failure,
     format_failure,
+    is_stalled,
     judge,
 )
 from millstream.dashboard.state.time_series import History, Series, plot_point, record_value
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # States in which batches are committed.
 READING: tuple[State, ...] = ("running", "slow", "falling_behind", "watermark_stuck", "spooling")
+# States in which no rows flow. Neither do they in a stalled query, whatever its last event was.
+INACTIVE: tuple[State, ...] = ("idle", "waiting", "retrying", "failed", "stopped")
 # Spark reports an idle query at the first trigger that fires ten seconds after its last report. Reports lag a little.
 IDLE_REPORT = 15.0
 # The least number of records that are a backlog, however few arrive.
@@ -132,6 +135,7 @@ class QueryState:
             case "dead_letter":
                 self.counts["dead_letters"] += data.get("records") or 0
             case "waiting":
+                self._stand_still()
                 self.become("waiting", at, f"no response from {data['source']}")
             case "going_on":
                 self._progress(at)
@@ -140,7 +144,7 @@ class QueryState:
                 self._spool(event.event, data, at)
             case "retry":
                 self._begin(at)
-                self.running = None
+                self._stand_still()
                 self.become("retrying", at, f"{data['reason']}; next attempt in {data['wait_seconds']} s")
             case "query_failed":
                 self.failure = describe_failure(data)
@@ -311,6 +315,12 @@ class QueryState:
         """Return state, since when, and why at a time."""
         return judge(self, now)
 
+    def is_inactive(self, now: float) -> bool:
+        """Return whether no rows flow. Before its first batch a query has no rates, and 0 at a later start."""
+        if self.state == "starting":
+            return bool(self.figures)
+        return self.state in INACTIVE or is_stalled(self, now)
+
     def seconds(self) -> float | None:
         """Return the duration of the last batch in seconds."""
         milliseconds = self.figures.get("duration_ms", {}).get("triggerExecution")
@@ -339,7 +349,7 @@ class QueryState:
         figures, seconds = self.figures, self.seconds()
         out = figures.get("rows_out")
         watermark = timestamps.parse_or_none(figures.get("watermark"))
-        is_inactive = state in ("idle", "stopped", "failed")
+        is_inactive = self.is_inactive(now)
         interval = max(self.interval or 0.0, seconds or 0.0)
         return {
             "name": self.name,

@@ -56,6 +56,12 @@ def judge(query: QueryState, now: float) -> QueryJudgement:
     return max([verdict, *_problems(query, now)], key=lambda judgement: GRAVITY.index(judgement.state))
 
 
+def is_stalled(query: QueryState, now: float) -> bool:
+    """Return whether a query is silent for too long, or runs a batch that takes far too long."""
+    problems = (_judge_running_batch(query, now), _judge_silence(query, now))
+    return any(problem is not None and problem.state == "stalled" for problem in problems)
+
+
 def _problems(query: QueryState, now: float) -> Iterator[QueryJudgement]:
     long_batch = _judge_running_batch(query, now)
     for problem in (

@@ -159,10 +159,7 @@ class RunState:
         self._sampled = at
         states = self.queries.values()
         newest = [state.newest for state in states if state.newest is not None]
-        rates = [
-            0.0 if state.state in ("idle", "stopped", "failed") else state.figures.get("input_rate")
-            for state in states
-        ]
+        rates = [0.0 if state.is_inactive(at) else state.figures.get("input_rate") for state in states]
         known_rates = [rate for rate in rates if rate is not None]
         self.history.append(
             (

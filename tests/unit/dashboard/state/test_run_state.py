@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import pytest
 
 from millstream.dashboard.state import kafka_lag
 from millstream.engine.events.event_bus import Event
@@ -208,6 +209,55 @@ def test_a_query_that_has_ended_reads_no_rows_although_figures_come_after_its_en
     state = folded(started(), batch(0, 6, **read), ended, batch(1, 8, **read))
 
     assert (state.queries["funnel"].source_rates, state.queries["funnel"].rates[-1]) == ({}, 0.0)
+
+
+READ = {"sources": [{"description": "K", "numInputRows": 100}]}
+"""What a batch of 100 rows has read."""
+
+
+def rates_of(state: RunState, now: float) -> tuple[float | None, ...]:
+    (query,) = state.document(START + now)["queries"]
+    return query["input_rate"], query["processed_rate"], query["output_rate"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Event("retry", "funnel", {"reason": "no broker", "wait_seconds": 9.0, "failures": 1}, at(8)),
+        Event("waiting", "funnel", {"source": "clicks", "seconds": 10}, at(8)),
+    ],
+)
+def test_a_query_that_retries_or_waits_for_a_source_reads_no_rows(event: Event) -> None:
+    state = folded(started(), batch(0, 6, **READ))
+    assert rates_of(state, 7) == (20.0, 100.0, 18.0)
+
+    state.take(event, 5)
+
+    query = state.queries["funnel"]
+    assert rates_of(state, 9) == (0.0, 0.0, 0.0)
+    assert (query.source_rates, query.rates[-1]) == ({}, 0.0)
+    state.sample(START + 20)
+    assert state.history[-1][1] == 0.0
+
+
+def test_a_query_that_is_stalled_or_starts_again_reads_no_rows() -> None:
+    state = folded(started(), batch(0, 6, **READ))
+    state.drawing.nodes.append({"id": "source.clicks", "kind": "source", "name": "clicks", "label": ""})
+
+    def look(now: float) -> tuple[object, ...]:
+        state.sample(START + now)
+        document = state.document(START + now)
+        (node,) = document["graph"]["nodes"]
+        return document["state"], *rates_of(state, now), node["rate"], state.history[-1][1]
+
+    assert look(15) == ("running", 20.0, 100.0, 18.0, 20.0, 20.0)
+    assert look(45) == ("stalled", 0.0, 0.0, 0.0, None, 0.0)
+    state.take(started(50), 5)
+    assert look(56) == ("starting", 0.0, 0.0, 0.0, None, 0.0)
+
+
+def test_a_query_has_no_rates_before_its_first_batch() -> None:
+    assert rates_of(folded(started()), 3) == (None, None, None)
 
 
 def test_dead_letters_are_told_by_reason(recorded: RunState) -> None:
