@@ -45,7 +45,7 @@ class QueryFigures:
 
     def update(self, event: Event) -> None:
         """Update the figures with one event of this query."""
-        if event.event in ("idle", "query_failed", "query_stopped"):
+        if event.event in ("idle", "waiting", "retry", "query_failed", "query_stopped"):
             # No rows flow. The other figures are those of the last batch.
             self.metrics = {**self.metrics, "processed_rate": 0.0, "rows_out": 0}
         match event.event:

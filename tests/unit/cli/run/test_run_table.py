@@ -168,7 +168,7 @@ def test_what_has_no_problem_has_no_column_of_problems() -> None:
     assert "problems" not in [column.header for column in build_table({FUNNEL: figures}, 200).columns]
 
 
-@pytest.mark.parametrize("event", ["idle", "query_failed", "query_stopped"])
+@pytest.mark.parametrize("event", ["idle", "waiting", "retry", "query_failed", "query_stopped"])
 def test_a_query_that_reads_nothing_has_no_rates(event: str) -> None:
     figures = QueryFigures(5.0)
     figures.update(Event("batch_committed", FUNNEL, BATCH))
