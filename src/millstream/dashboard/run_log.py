@@ -264,9 +264,16 @@ def _end(folder: Path) -> Event | None:
     if not segments:
         return None
     with segments[-1].open("rb") as file:
-        file.seek(max(0, segments[-1].stat().st_size - _TAIL))
-        lines = file.read().decode(errors="replace").splitlines()
-    last = parse_event(lines[-1]) if lines else None
+        start = file.seek(max(0, segments[-1].stat().st_size - _TAIL))
+        # Nothing follows the end of the last line, unless a crash truncated that line.
+        *lines, _ = file.read().decode(errors="replace").split("\n")
+    if start:
+        # The beginning of this line may be missing.
+        lines = lines[1:]
+    try:
+        last = parse_event(lines[-1]) if lines else None
+    except ValueError:
+        return None
     return last if last is not None and last.event == "run_stopped" else None
 
 

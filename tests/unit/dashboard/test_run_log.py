@@ -166,6 +166,38 @@ def test_past_runs_tell_how_they_ended_the_latest_first(tmp_path: Path, opened: 
     ]
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param(line(batch(0, 5, sources=[{"description": "x" * 100_000}]), 3) + "\n", id="long"),
+        pytest.param('{"event": "batch_comm', id="torn"),
+        pytest.param('{"event": "batch_committed", "sources": "' + "x" * 100_000, id="long and torn"),
+        pytest.param("no json\n", id="no event"),
+    ],
+)
+def test_a_run_that_was_killed_is_listed_whatever_its_last_line(
+    tmp_path: Path, opened: Opened, last: str
+) -> None:
+    log = opened(tmp_path / "run")
+    log.write(line(Event("described", "", {"pipeline": "shop"}, at(0)), 1))
+    log.write(line(batch(0, 4), 2))
+    log.close()
+    with (tmp_path / "run/000001.jsonl").open("a") as file:
+        file.write(last)
+
+    assert [(run.pipeline, run.ended, run.exit_code) for run in list_runs(tmp_path)] == [("shop", None, None)]
+
+
+def test_a_run_has_ended_also_if_the_line_before_its_end_is_long(tmp_path: Path, opened: Opened) -> None:
+    log = opened(tmp_path / "run")
+    log.write(line(Event("described", "", {"pipeline": "shop"}, at(0)), 1))
+    log.write(line(batch(0, 4, sources=[{"description": "x" * 100_000}]), 2))
+    log.write(line(Event("run_stopped", "", {"exit_code": 0}, at(9)), 3))
+    log.close()
+
+    assert [(run.ended, run.exit_code) for run in list_runs(tmp_path)] == [(at(9), 0)]
+
+
 def test_only_the_latest_runs_are_kept(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"2026030{number}").mkdir()
