@@ -162,6 +162,19 @@ def test_the_dashboard_and_the_rules_ask_for_names_that_are_exported() -> None:
     assert names - series_names() == set()
 
 
+def test_the_rule_and_the_plot_of_dead_letters_count_those_with_which_a_time_series_begins() -> None:
+    board = json.loads((MONITORING / "grafana.json").read_text())
+    rules = yaml.safe_load((MONITORING / "alerts.yml").read_text())
+    by_name = {rule["alert"]: rule["expr"] for group in rules["groups"] for rule in group["rules"]}
+    plots = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    name = "millstream_dead_letters_total"
+
+    # `increase` of a series with one value is 0.
+    begun = f"or ({name} unless max_over_time({name}[15m] offset 15m)) > 100"
+    assert begun in by_name["MillstreamDeadLetters"]
+    assert f"({name} unless max_over_time({name}[5m] offset 5m)) or increase({name}[5m])" in plots
+
+
 def test_the_rules_and_the_page_on_monitoring_name_the_same_job() -> None:
     page = (MONITORING.parent / "docs/how-to/monitor.md").read_text()
 
