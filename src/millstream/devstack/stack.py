@@ -95,13 +95,14 @@ def up(
             if with_s3:
                 servers = (*servers, S3_SERVER)
             starting = _servers_to_start(home, previous_state, servers, wanted_ports or {}, fresh=fresh)
+            log_sizes: dict[str, int] = {}
             if starting:
-                _start(
+                log_sizes = _start(
                     home, starting, wanted_ports or {}, report, attached=attached, fresh=fresh, grace=grace
                 )
             endpoints = home.endpoints()
             resources = needs(endpoints) if callable(needs) else needs
-            ready.wait_for_servers(home, report)
+            ready.wait_for_servers(home, report, log_sizes)
             ready.create_resources(home, endpoints, resources, report)
         except BaseException:
             # Half a stack is useless, so stop everything that this call started.
@@ -264,8 +265,11 @@ def _start(
     attached: bool,
     fresh: bool,
     grace: float | None,
-) -> None:
-    """Choose ports, prepare missing files, and order the guardian to run the servers."""
+) -> dict[str, int]:
+    """Choose ports, prepare missing files, and order the guardian to run the servers.
+
+    Return the bytes that each log has from earlier starts, by server.
+    """
     known = home.addresses()
     # Assign an address also to a server that is not started, because `environment` returns both.
     if "kafka" in names or "kafka" not in known:
@@ -284,6 +288,7 @@ def _start(
         prepared = list(pool.map(lambda name: _prepare(home, name, known, report), names))
     # The turn grows with each start, so that the guardian can tell a new start request from an old one.
     server_specs = {} if fresh else home.parts()
+    log_sizes = {}
     for part in prepared:
         turn = server_specs[part.name].turn + 1 if part.name in server_specs else 1
         limit = part.grace if grace is None else min(grace, part.grace)
@@ -291,6 +296,7 @@ def _start(
         log = Path(part.log)
         if log.exists() and log.stat().st_size > _LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
+        log_sizes[part.name] = log.stat().st_size if log.exists() else 0
     _write_parts(home, server_specs)
     report(f"starting {', '.join(names[:-1])}{' and ' * bool(names[1:])}{names[-1]}")
     state = home.state()
@@ -298,6 +304,7 @@ def _start(
         state.guardian.send(signal.SIGHUP)
     else:
         spawn_guardian(home, attached=attached)
+    return log_sizes
 
 
 def _port(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,11 +45,17 @@ class LogGrowth:
         return self._log.stat().st_size if self._log.exists() else 0
 
 
-def wait_for_servers(home: Home, report: Progress) -> None:
-    """Wait until all servers answer. Raises NotReady with the last log line of a server that does not."""
+def wait_for_servers(home: Home, report: Progress, log_sizes: Mapping[str, int]) -> None:
+    """Wait until all servers answer. Raises NotReady with the last log line of a server that does not.
+
+    `log_sizes` has the bytes of each log before its server was started, if it did not run already.
+    """
     own_servers = [part for part in home.parts().values() if part.run]
     outside = home.addresses().get("outside", {})
-    checks: list[Callable[[], None]] = [lambda part=part: _await_own(home, part) for part in own_servers]  # type: ignore[misc]
+    checks: list[Callable[[], None]] = [
+        lambda part=part: _await_own(home, part, log_sizes.get(part.name, 0))  # type: ignore[misc]
+        for part in own_servers
+    ]
     checks += [lambda name=name: _await_other(name, outside[name]) for name in outside]  # type: ignore[misc]
     if not checks:
         return
@@ -59,7 +65,7 @@ def wait_for_servers(home: Home, report: Progress) -> None:
     report("all servers answer")
 
 
-def _await_own(home: Home, part: ServerSpec) -> None:
+def _await_own(home: Home, part: ServerSpec, log_size: int) -> None:
     from millstream.devstack.servers import hdfs, kafka, postgres, spark_cluster  # noqa: PLC0415 - see above
 
     def is_running() -> bool:
@@ -75,9 +81,9 @@ def _await_own(home: Home, part: ServerSpec) -> None:
     if part.name == "kafka":
         is_ready = kafka.wait_for_broker(endpoints.kafka, _SECONDS, is_starting)
     elif part.name in hdfs.SERVERS:
-        is_ready = hdfs.REGISTRATION.wait(part, endpoints.hdfs, _SECONDS, is_starting)
+        is_ready = hdfs.REGISTRATION.wait(part, endpoints.hdfs, _SECONDS, is_starting, log_size)
     elif part.name in spark_cluster.SERVERS:
-        is_ready = spark_cluster.REGISTRATION.wait(part, endpoints.spark, _SECONDS, is_starting)
+        is_ready = spark_cluster.REGISTRATION.wait(part, endpoints.spark, _SECONDS, is_starting, log_size)
     elif part.name == S3_SERVER:
         port = home.addresses()[S3_SERVER]
         is_ready = wait_until(lambda: accepts_connections(port), _SECONDS, is_starting)

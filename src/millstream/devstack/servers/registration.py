@@ -22,20 +22,25 @@ class Registration:
     started: str
     registered: str
 
-    def wait(self, part: ServerSpec, address: str, seconds: float, running: Callable[[], bool]) -> bool:
+    def wait(
+        self, part: ServerSpec, address: str, seconds: float, running: Callable[[], bool], log_size: int
+    ) -> bool:
         """Wait until the leader accepts connections or another server has registered.
 
-        False if that takes longer than `seconds`, or if the server ends.
+        False if that takes longer than `seconds`, or if the server ends. The first `log_size` bytes of its log are
+        those of earlier starts.
         """
         port = int(address.rpartition(":")[2])
         if part.name == self.leader:
             return wait_until(lambda: accepts_connections(port), seconds, running)
-        return wait_until(lambda: self._is_registered(Path(part.log)), seconds, running)
+        return wait_until(lambda: self._is_registered(Path(part.log), log_size), seconds, running)
 
-    def _is_registered(self, log: Path) -> bool:
-        """Return whether the last start in a log has registered."""
+    def _is_registered(self, log: Path, log_size: int) -> bool:
+        """Return whether the last start in a log has registered. It has not written the first `log_size` bytes."""
         try:
-            text = log.read_text(errors="replace")
+            with log.open("rb") as file:
+                file.seek(log_size)
+                text = file.read().decode(errors="replace")
         except FileNotFoundError:
             return False
         return self.registered in text[max(0, text.rfind(self.started)) :]
