@@ -42,6 +42,8 @@ _UNLOGGED = {
 # Seconds between two values of the run's history, and how many of them are kept: some eight minutes.
 SAMPLE = 5.0
 SAMPLES = 100
+# Nothing arrives for such a query: its events grow older, and its last batch stays the last one.
+QUIET: tuple[api_schema.State, ...] = ("idle", "stopped", "failed")
 _LEVELS: dict[str, api_schema.Level] = {
     "query_failed": "bad",
     "retry": "warn",
@@ -157,18 +159,24 @@ class RunState:
         if at - self._sampled < SAMPLE or not any(query.starts for query in self.queries.values()):
             return
         self._sampled = at
-        states = self.queries.values()
-        newest = [state.newest for state in states if state.newest is not None]
+        states, active = self.queries.values(), self._active(at)
         rates = [0.0 if state.is_inactive(at) else state.figures.get("input_rate") for state in states]
         known_rates = [rate for rate in rates if rate is not None]
         self.history.append(
             (
                 kafka_lag.distinct_behind(state.topics for state in states),
                 round(sum(known_rates), 1) if known_rates else None,
-                round(at - min(newest), 1) if newest else None,
-                max((load for state in states if (load := state.load(at)) is not None), default=None),
+                _freshness(active, at),
+                _load(active, at),
             )
         )
+
+    def _active(self, now: float) -> list[QueryState]:
+        """Return the queries that are neither idle nor over, or all of them if there is none."""
+        queries = list(self.queries.values())
+        # An idle query may have stalled, or fall behind.
+        active = [query for query in queries if query.state not in QUIET or query.judged(now)[0] not in QUIET]
+        return active or queries
 
     def worst(self, now: float) -> api_schema.Worst | None:
         """Return the query in the worst state; of several, the one that is in it longest.
@@ -198,9 +206,8 @@ class RunState:
         worst = self.worst(now)
         queries = [state.as_json(now) for state in self.queries.values()]
         details_by_name = {details["name"]: details for details in queries}
-        newest = [state.newest for state in self.queries.values() if state.newest is not None]
+        active = self._active(now)
         behind = kafka_lag.distinct_behind(state.topics for state in self.queries.values())
-        loads = [load for state in self.queries.values() if (load := state.load(now)) is not None]
         behind_at = [details["behind_at"] for details in queries if details["behind_at"] is not None]
         alerts = self.alarms.evaluate(self.queries, now)
         catch_up = _catch_up_seconds(self.queries.values(), now)
@@ -238,13 +245,13 @@ class RunState:
             "level": worst["level"] if worst else "start",
             "worst": worst,
             "headline": build_headline(facts),
-            "freshness_seconds": round(now - min(newest), 1) if newest else None,
+            "freshness_seconds": _freshness(active, now),
             "rows_in": rows_in,
             "input_rate": round(sum(rates), 1) if rates else None,
             "behind": behind,
             "behind_at": min(behind_at, default=None),
             "caught_up_in_seconds": catch_up,
-            "busy": max(loads, default=None),
+            "busy": _load(active, now),
             "history": {
                 "behind": list(columns[0]),
                 "input_rate": list(columns[1]),
@@ -275,6 +282,17 @@ class RunState:
                 {"process": files.process, "open": files.open, "max": files.max} for files in open_files
             ],
         }
+
+
+def _freshness(queries: Iterable[QueryState], now: float) -> float | None:
+    """Return the age of the newest event of the query that is furthest behind."""
+    newest = [query.newest for query in queries if query.newest is not None]
+    return round(now - min(newest), 1) if newest else None
+
+
+def _load(queries: Iterable[QueryState], now: float) -> float | None:
+    """Return the load of the query that needs the largest share of its trigger."""
+    return max((load for query in queries if (load := query.load(now)) is not None), default=None)
 
 
 def _catch_up_seconds(queries: Iterable[QueryState], now: float) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +128,27 @@ def test_an_idle_query_is_not_stalled() -> None:
     state = folded(started(), batch(0, 6), Event("idle", "funnel", {}, at(30)))
 
     assert state.document(START + 40)["state"] == "idle"
+
+
+def idle_at(seconds: float) -> Event:
+    return Event("idle", "funnel", {}, at(seconds))
+
+
+def test_an_idle_query_has_no_part_in_freshness_and_load_while_another_is_active() -> None:
+    long = {"addBatch": 4400, "triggerExecution": 4500}
+    quiet = (started(trigger_seconds=5.0), batch(0, 6, newest=at(5), duration_ms=long), idle_at(20))
+    state = folded(started(), *(replace(event, query="quiet") for event in quiet))
+    state.take(batch(0, 26, newest=at(25)), 9)
+
+    def figures(now: float) -> tuple[float | None, float | None]:
+        document = state.document(START + now)
+        return document["freshness_seconds"], document["busy"]
+
+    assert figures(27) == (2.0, 0.2)
+    assert state.history[-1][2:] == (1.0, 0.2)
+    state.take(idle_at(37), 10)
+    assert figures(38) == (33.0, 0.9)
+    assert state.history[-1][2:] == (32.0, 0.9)
 
 
 def test_two_batches_that_take_longer_than_the_trigger_are_slow_and_one_is_not() -> None:
