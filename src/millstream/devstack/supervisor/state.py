@@ -179,9 +179,13 @@ class Home:
     def write_private(self, name: str, text: str) -> None:
         """Write a file atomically, readable only by its owner. Several threads may write the same one."""
         draft = self / f"{name}.{secrets.token_hex(4)}"
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            stream.write(text)
-        draft.replace(self / name)
+        try:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+                stream.write(text)
+            draft.replace(self / name)
+        finally:
+            # It is left if the disk is full, and the guardian tries again every few seconds.
+            draft.unlink(missing_ok=True)
 
     def password(self) -> str:
         """Return the database's password, or an empty text if none was created yet."""

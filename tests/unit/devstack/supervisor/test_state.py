@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +15,6 @@ from millstream.devstack.supervisor.process import Identity, wait_for_exit
 from millstream.devstack.supervisor.server_spec import ServerSpec
 from millstream.devstack.supervisor.state import Home, ServerStatus, StackState
 from millstream.diagnostics.failure import InvalidInput, NotReady
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -67,6 +65,20 @@ def test_a_state_reads_as_it_was_written(home: Home) -> None:
     home.write("state.json", stack_state.to_json())
 
     assert home.state() == stack_state
+
+
+def test_a_file_that_cannot_be_written_leaves_no_draft(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(home.path.iterdir())
+
+    def fill_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fill_disk)
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space left on device"):
+            home.write("state.json", StackState(Identity.current()).to_json())
+
+    assert sorted(home.path.iterdir()) == before
 
 
 def test_files_of_the_stack_are_for_their_owner_only(home: Home) -> None:
