@@ -53,7 +53,10 @@ class DataPreviews:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self, sink: str) -> dict[str, Any] | None:
-        """Return the latest rows of a sink, and the columns for a plot over time."""
+        """Return the latest rows of a sink, and the columns for a plot over time.
+
+        `truncated` is whether the sink may have more rows than these.
+        """
         target = find_sink(self.pipeline, sink)
         if target is None:
             return None
@@ -64,7 +67,13 @@ class DataPreviews:
         shape = table_json(names, rows)
         if not note and not rows:
             note = self._shorten(f"{target.describe()} has no rows yet")
-        response = {"sink": sink, "at": timestamps.format_timestamp(time.time()), **shape, "note": note}
+        response = {
+            "sink": sink,
+            "at": timestamps.format_timestamp(time.time()),
+            **shape,
+            "truncated": len(rows) >= ROWS,
+            "note": note,
+        }
         return redact_deep(response)  # type: ignore[no-any-return]
 
     def messages(self, source: str) -> dict[str, Any] | None:

@@ -54,6 +54,19 @@ def test_a_table_that_is_not_there_yet_is_a_note(looks: DataPreviews) -> None:
     assert (rows["rows"], rows["columns"]) == ([], [])
 
 
+@pytest.mark.parametrize(("stored", "truncated"), [(2, False), (3, True), (4, True)])
+def test_rows_say_whether_the_sink_may_have_more(
+    looks: DataPreviews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int, *, truncated: bool
+) -> None:
+    monkeypatch.setattr(data_preview, "ROWS", 3)
+    write_deltalake(str(tmp_path / "lake"), pa.table({"n": list(range(stored))}))
+
+    rows = looks.rows("sink.ticks.0")
+
+    assert rows is not None
+    assert (len(rows["rows"]), rows["truncated"]) == (min(stored, 3), truncated)
+
+
 def test_a_sink_that_cannot_be_read_back_is_a_note(looks: DataPreviews) -> None:
     rows = looks.rows("sink.ticks.1")
 
