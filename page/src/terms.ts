@@ -1,7 +1,7 @@
 // Explanations of the terms on the page, shown on hover and on focus.
 
 export const TERMS = {
-  freshness: "Age of the newest event that a query has read: the current time minus the event's time. The page shows the highest value of all queries.",
+  freshness: "Age of the newest event that a query has read: the current time minus the event's time. The page shows the highest value of all active queries, or of all if none is active.",
   state: "What a query is doing. The state of the pipeline is that of its worst query.",
   source: "Where rows come from: a topic, files, a table. A topic shows how many records arrive in a second, and how many are not read yet.",
   view: "A step in SQL or Python between sources and queries. It stores no data.",

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from millstream.engine.events.event_bus import Event
-from page.made import PARTITIONS, Traffic, text
+from page.made import PARTITIONS, Traffic, failed_run, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +62,21 @@ def test_lag_that_is_old_is_shown_with_its_age(stage: Stage, opened: Callable[..
 
     expect(page.locator('[data-kpi="behind"] .kpi-note')).to_contain_text("ago")
     expect(page.locator(".verdict")).not_to_contain_text("all records are read")
+
+
+@pytest.mark.usefixtures("traffic")
+def test_queries_in_which_nothing_happens_are_no_reason_to_warn(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    now = time.time()
+    stage.feed.clock = lambda: now + 60
+    stage.history([failed_run("purchases", now), Event("idle", "funnel", {}, text(now + 50))])
+
+    page = opened()
+
+    expect(page.locator('[data-query="funnel"]')).to_contain_text("idle")
+    for name in ("freshness", "load"):
+        expect(page.locator(f'[data-kpi="{name}"]')).to_have_class("kpi off")
 
 
 @pytest.mark.parametrize(("behind", "level"), [(999, "dim"), (1000, "warn")])

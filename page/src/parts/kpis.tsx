@@ -34,12 +34,18 @@ export function Kpis({ state, now }: { state: State; now: number }): JSX.Element
   );
 }
 
+// Nothing happens in a query in one of these states: its events only grow older, and its last batch stays the last one.
+const QUIET = new Set(["idle", "stopped", "failed"]);
+
 function kpis(state: State, now: number): Kpi[] {
-  const { history, queries } = state;
+  const { history } = state;
+  // The server leaves quiet queries out of freshness and load, unless there are no others.
+  const active = state.queries.filter((query) => !QUIET.has(query.state));
+  const quiet = active.length === 0;
+  const queries = quiet ? state.queries : active;
   const trigger = Math.max(1, ...queries.map((query) => query.trigger_seconds ?? 0));
   const batch = Math.max(0, ...queries.map((query) => query.batch_seconds ?? 0));
   const young = state.level === "start";
-  const quiet = queries.every((query) => query.state === "idle" || query.state === "stopped");
   // Rows are read once a trigger, so an age of some triggers is usual; nothing is late where nothing arrives.
   const old = state.freshness_seconds !== null && state.freshness_seconds > 3 * Math.max(trigger, batch) + 10;
   const behindAge = age(state.behind_at === null ? null : Date.parse(state.behind_at), now);
@@ -70,7 +76,7 @@ function kpis(state: State, now: number): Kpi[] {
       name: "Batch / trigger",
       value: percent(busy),
       note: busy === null ? (queries.some((query) => query.trigger_seconds) ? "no batch yet" : "no interval") : queries.some((query) => load(query).runs && (load(query).share ?? 0) > 1) ? "a batch still runs" : busy > 1 ? "longer than the trigger" : "of the trigger",
-      level: busy === null || young ? "off" : busy > 1 ? "bad" : busy > 0.8 ? "warn" : "ok",
+      level: busy === null || young || quiet ? "off" : busy > 1 ? "bad" : busy > 0.8 ? "warn" : "ok",
       history: history.busy,
     },
   ];
