@@ -130,6 +130,28 @@ def test_lines_are_broken_where_nothing_is_known(stage: Stage, opened: Callable[
     expect(page.locator('[data-plot="states"]')).to_have_attribute("data-pieces", "2")
 
 
+def test_the_beginning_of_a_long_history_stays_while_it_grows(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    now = time.time()
+    traffic = Traffic(began=now - 4000, queries={"funnel": ["clicks"]}, every=1.0)
+    stage.history(traffic.opening())
+    # Nothing is known of the minute and a half between the first batches and the others.
+    for at in (*range(-3990, -3980), *range(-3900, -2100)):
+        stage.history(traffic.batch("funnel", now + at))
+    page = opened()
+    figure = page.locator('[data-plot="rates"]')
+    page.get_by_role("button", name="6 h", exact=True).click()
+    expect(figure).to_have_attribute("data-pieces", "2")
+
+    for at in range(-2100, -110):
+        stage.send(*traffic.batch("funnel", now + at))
+    stage.send(*traffic.batch("funnel", now - 110, input_rate=7777.0))
+
+    expect(figure.locator(".key-value").first).to_have_text(re.compile(r"7\.78\sk/s"))
+    assert figure.get_attribute("data-pieces") == "2"
+
+
 @pytest.mark.usefixtures("traffic")
 def test_rows_are_seen_to_flow_unless_motion_is_unwanted(opened: Callable[..., Page]) -> None:
     page = opened()
