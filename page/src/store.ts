@@ -8,6 +8,8 @@ const MOST_POINTS = 3600;
 const MOST_ENTRIES = 500;
 // What comes while the page is in the background is folded when it is seen again, or when this many wait.
 const MOST_WAITING = 2000;
+// How often the title and the icon of a page in the background follow the run, in milliseconds.
+const BACKGROUND = 1000;
 
 // Told by the figures and the plots, or by nothing: not part of the log.
 const UNSAID = new Set(["batch_committed", "batch_written", "idle", "described"]);
@@ -28,6 +30,13 @@ export class Store {
   private asked = false;
   /** Is there something to draw? */
   private changed = false;
+
+  constructor() {
+    // A page that goes to the background gets no frame, not even one that was asked for before.
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden && this.asked) setTimeout(this.tell, BACKGROUND);
+    });
+  }
 
   listen(listener: () => void): () => void {
     this.listeners.add(listener);
@@ -85,17 +94,20 @@ export class Store {
   private ask(): void {
     if (this.asked) return;
     this.asked = true;
-    const done = (): void => {
-      this.asked = false;
-      this.fold();
-      // Most entries are batches of queries that nobody looks at: the next state tells what they changed.
-      if (!this.changed) return;
-      this.changed = false;
-      for (const listener of this.listeners) listener();
-    };
-    if (document.hidden) setTimeout(done, 1000);
-    else requestAnimationFrame(done);
+    if (document.hidden) setTimeout(this.tell, BACKGROUND);
+    else requestAnimationFrame(this.tell);
   }
+
+  /** Fold what waits, and tell the listeners; nothing if that was done since it was asked. */
+  private readonly tell = (): void => {
+    if (!this.asked) return;
+    this.asked = false;
+    this.fold();
+    // Most entries are batches of queries that nobody looks at: the next state tells what they changed.
+    if (!this.changed) return;
+    this.changed = false;
+    for (const listener of this.listeners) listener();
+  };
 
   private fold(): void {
     if (!this.state) return;

@@ -183,6 +183,37 @@ def test_without_a_run_the_page_says_what_to_do_and_goes_on_when_there_is_one(
     expect(page.locator(".headline")).to_contain_text("All is well")
 
 
+# Counts the states that the page has received. They come after the page's own listener has got them.
+COUNT_STATES = """() => {
+  const listen = EventSource.prototype.addEventListener;
+  EventSource.prototype.addEventListener = function (kind, ...rest) {
+    listen.call(this, kind, ...rest);
+    if (kind === "state") listen.call(this, kind, () => { window.states = (window.states ?? 0) + 1; });
+  };
+}"""
+
+
+@pytest.mark.usefixtures("traffic")
+def test_the_title_follows_the_run_in_a_tab_that_went_to_the_background_before_a_frame_was_drawn(
+    stage: Stage, opened: Callable[..., Page]
+) -> None:
+    page = opened()
+    page.add_init_script(f"({COUNT_STATES})()")
+    page.reload()
+    expect(page).to_have_title("● ecommerce: running")
+
+    # A page in the background gets no frame.
+    page.evaluate("() => { window.requestAnimationFrame = () => 0; window.states = 0; }")
+    stage.send(failed_run("purchases", time.time()))
+    page.wait_for_function("() => window.states > 1", polling=50)
+    page.evaluate("""() => {
+        Object.defineProperty(document, "hidden", {get: () => true});
+        document.dispatchEvent(new Event("visibilitychange"));
+    }""")
+
+    page.wait_for_function("() => document.title === '✕ ecommerce: failed'", polling=50)
+
+
 @pytest.mark.usefixtures("traffic")
 def test_a_reader_of_screens_is_not_told_each_second_how_long_a_state_lasts(
     opened: Callable[..., Page],
