@@ -198,3 +198,18 @@ def test_hostile_text_is_shown_and_not_run(stage: Stage, opened: Callable[..., P
         expect(page.locator(place).first).to_contain_text("onerror=")
     assert page.locator("main img, main script, header img, header script").count() == 0
     assert "✕" in page.title()
+
+
+@pytest.mark.usefixtures("traffic")
+def test_a_command_is_shown_where_the_page_cannot_copy_it(stage: Stage, opened: Callable[..., Page]) -> None:
+    letter = {"at": text(time.time()), "query": "funnel", "source": "clicks", "batch": 1, "value": "{"}
+    place = {"place": "topic clicks, partition 1, offset 4071", "show": "clicks/1@4071"}
+    stage.looks.latest = [{**letter, **place, "reason": "malformed"}]
+    page = opened()
+    # As over plain HTTP from another machine.
+    page.evaluate("() => Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+
+    page.locator("#letters summary").click()
+    page.locator("#letters").get_by_role("button", name="Copy command").click()
+
+    expect(page.locator("#letters .sample code")).to_have_text("millstream deadletter show clicks/1@4071")

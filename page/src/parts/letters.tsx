@@ -63,16 +63,23 @@ export const LettersPanel = steady(function LettersPanel({ letters, today, live 
 });
 
 function Sample({ letter, today }: { letter: Letter; today: number }): JSX.Element {
-  const [copied, setCopied] = useState(false);
+  /** Null until it is asked; false if this browser does not let the page copy. */
+  const [copied, setCopied] = useState<boolean | null>(null);
   const command = letter.show ? `millstream deadletter show ${letter.show}` : "";
+  const copy = (): void => {
+    // A page over plain HTTP from another machine has no clipboard.
+    if (navigator.clipboard) navigator.clipboard.writeText(command).then(() => setCopied(true), () => setCopied(false));
+    else setCopied(false);
+  };
   return (
     <li class="sample">
       <span class="dim">{when(moment(letter.at), today)} · {letter.query} · {letter.place}</span>
       {command && (
-        <button type="button" class="button small" title={command} onClick={() => void navigator.clipboard.writeText(command).then(() => setCopied(true))}>
+        <button type="button" class="button small" title={command} onClick={copy}>
           {copied ? "Copied" : "Copy command"}
         </button>
       )}
+      {copied === false && <p>Copy it here: <code>{command}</code></p>}
       {letter.value !== null && <pre>{letter.value}</pre>}
     </li>
   );
