@@ -321,6 +321,8 @@ export interface Rows {
   at: Maybe<string>;
   columns: { name: string; type: string }[];
   rows: unknown[][];
+  /** The sink may have more rows than these. */
+  truncated: boolean;
   note: string;
   time_column: Maybe<string>;
   value_columns: string[];

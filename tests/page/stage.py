@@ -102,6 +102,7 @@ class Looks:
             ("category", "string"),
         ]
         self.drawn: list[list[Any]] | None = None
+        self.truncated = False
         self.values = ['{"event_id": "e-%d", "user_id": "u%04d", "product_id": "p%03d", "event_time": "%s"}']
         self.latest: list[dict[str, Any]] = []
 
@@ -136,6 +137,7 @@ class Looks:
             "at": text(at),
             "columns": [{"name": name, "type": kind} for name, kind in self.columns],
             "rows": rows,
+            "truncated": self.truncated,
             "note": "",
             "time_column": self.columns[0][0] if self.columns[0][1] == "timestamp" else None,
             "value_columns": [name for name, kind in self.columns if kind in ("bigint", "double")],

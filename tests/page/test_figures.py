@@ -147,6 +147,19 @@ def test_results_are_drawn_by_window_without_set_up(page_view: Shown) -> None:
 
 
 @pytest.mark.usefixtures("traffic")
+def test_a_plot_of_some_of_the_rows_of_a_sink_says_so(stage: Stage, opened: Callable[..., Page]) -> None:
+    page = opened()
+    expect(page.locator(".drawn .bars")).to_be_visible()
+    expect(page.locator(".drawn .note")).to_have_count(0)
+
+    stage.looks.truncated = True
+
+    expect(page.locator(".drawn .note")).to_have_text(
+        "Sums of a sample of 72 rows: the sink may have more at each time."
+    )
+
+
+@pytest.mark.usefixtures("traffic")
 def test_a_cell_shows_the_number_that_the_sink_has(stage: Stage, opened: Callable[..., Page]) -> None:
     stage.looks.columns = [("id", "bigint"), ("share", "double"), ("price", "double")]
     numbers = (1234567890123456789, 0.00000045, Decimal("12345678901234567890.1234567891"))

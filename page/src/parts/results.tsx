@@ -119,6 +119,7 @@ function Drawn({ rows, kept, final, theme }: { rows: Rows; kept: string; final: 
         theme={theme}
         sync="results"
       />}
+      {rows.truncated && <p class="note">Sums of a sample of {rows.rows.length} rows: the sink may have more at each time.</p>}
     </div>
   );
 }
