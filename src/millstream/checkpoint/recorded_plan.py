@@ -38,6 +38,10 @@ class RecordedStatefulOperator:
     condition: tuple[str, ...] = ()
     input: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    """For each line of `input` the branch of a union, or the side of the join, in which it is; empty text for none.
+
+    Empty if no line is in one, and in records of older versions."""
     view: str = ""
     """The view that declares a processor, for an operator that runs one."""
     state: dict[str, Any] = field(default_factory=dict)
@@ -63,6 +67,8 @@ class RecordedPlan:
     watermarks: tuple[RecordedWatermark, ...] = ()
     output: tuple[str, ...] = ()
     """The operators above all state: filters, joins with tables, unions."""
+    output_branches: tuple[str, ...] = ()
+    """The branches of unions for the lines of `output`, as `RecordedStatefulOperator.branches`."""
     columns: tuple[PlanExpression, ...] = ()
     """The columns that the sinks receive."""
     functions: tuple[str, ...] = ()
@@ -88,6 +94,7 @@ class RecordedPlan:
             stateful=tuple(_read_operator(entry) for entry in data.get("stateful", ())),
             watermarks=tuple(RecordedWatermark(**entry) for entry in data.get("watermarks", ())),
             output=tuple(data.get("output", ())),
+            output_branches=tuple(data.get("output_branches", ())),
             columns=_read_terms(data.get("columns", ())),
             functions=tuple(data.get("functions", ())),
             has_clock=data.get("has_clock", False),

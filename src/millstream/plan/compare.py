@@ -22,7 +22,7 @@ from millstream.plan.change_kinds.query_changes import (
 )
 from millstream.plan.change_kinds.state_changes import ProcessorCodeChanged, StateFunctionChanged
 from millstream.plan.compare_sources import compare_sources
-from millstream.plan.compare_state import compare_state, subtract
+from millstream.plan.compare_state import compare_state, locate_lines, subtract
 from millstream.plan.zone_dependence import can_depend_on_zone
 from millstream.spark.recorded_settings import SPARK_DEFAULTS
 
@@ -92,7 +92,8 @@ def _compare_output(old: RecordedPlan, now: QueryMetadata) -> Iterator[Change]:
     """Compare what is above all state, and the columns for the sinks."""
     new = now.plan
     assert new is not None, "the caller has a plan"
-    added, removed = subtract(new.output, old.output), subtract(old.output, new.output)
+    lines = locate_lines(old.output, old.output_branches, new.output, new.output_branches)
+    added, removed = subtract(lines[1], lines[0]), subtract(lines[0], lines[1])
     if added or removed:
         yield RowsChanged(added, removed, now.output_mode, bool(new.stateful))
     before, after = ({term.name: (term.text, term.type) for term in plan.columns} for plan in (old, new))

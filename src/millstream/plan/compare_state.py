@@ -65,7 +65,11 @@ def _compare_operator(
         yield from _compare_distinct(old, new, changes)
         return
     yield from changes
-    added, removed = subtract(new.input, old.input), subtract(old.input, new.input)
+    before, now = locate_lines(old.input, old.branches, new.input, new.branches)
+    added, removed = subtract(now, before), subtract(before, now)
+    if before != now and not (added or removed) and bool(old.branches) != bool(new.branches):
+        # An older version recorded of the branches of a union only the order of their lines.
+        added, removed = now, before
     if changes:
         # They follow from another key or condition.
         added, removed = (
@@ -89,9 +93,10 @@ def _compare_distinct(
     """Compare groupings without aggregates in update mode, whose results do not come from the state."""
     refused = [change for change in changes if isinstance(change, KeyChanged) and change.is_refused]
     yield from refused
-    lines = [(*_texts(operator.keys), *operator.input) for operator in (old, new)]
-    if lines[0] != lines[1] and not refused:
-        yield DistinctRowsChanged(subtract(lines[1], lines[0]), subtract(lines[0], lines[1]))
+    inputs = locate_lines(old.input, old.branches, new.input, new.branches)
+    before, now = (*_texts(old.keys), *inputs[0]), (*_texts(new.keys), *inputs[1])
+    if before != now and not refused:
+        yield DistinctRowsChanged(subtract(now, before), subtract(before, now))
 
 
 def _filters_keys(operator: RecordedStatefulOperator, lines: Sequence[str], *, is_update: bool) -> bool:
@@ -215,6 +220,23 @@ def _compare_watermarks(before: RecordedPlan, now: RecordedPlan) -> Iterator[Cha
         yield WatermarkRemoved(column, has_state)
     for column in added[len(removed) :]:
         yield WatermarkAdded(column, has_state)
+
+
+def locate_lines(
+    old: Sequence[str], old_branches: Sequence[str], new: Sequence[str], new_branches: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the lines of two plans, each with the branch of a union in which it is, if both have branches.
+
+    The same line in another branch filters other rows.
+    """
+    if not old_branches or not new_branches:
+        return tuple(old), tuple(new)
+    return _append_branches(old, old_branches), _append_branches(new, new_branches)
+
+
+def _append_branches(lines: Sequence[str], branches: Sequence[str]) -> tuple[str, ...]:
+    pairs = zip(lines, branches, strict=True)
+    return tuple(f"{line} in {branch}" if branch else line for line, branch in pairs)
 
 
 def subtract(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

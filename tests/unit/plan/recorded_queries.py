@@ -31,6 +31,8 @@ JOIN = RecordedStatefulOperator(
 )
 COLUMNS = (PlanExpression("orders.k", "string", name="k"),)
 ON_KEY = "filter (orders.k = a)"
+BIG, SMALL = ("filter (orders.v > 100)",), ("filter (orders.v <= 100)",)
+UNION = "Union: Union false, false"
 PAIR = [PlanExpression("orders.k", "string"), PlanExpression("orders.g", "string")]
 DISTINCT, SWAPPED = (RecordedStatefulOperator("aggregation", keys=tuple(keys)) for keys in (PAIR, PAIR[::-1]))
 WITHIN = RecordedStatefulOperator("deduplication within the watermark", keys=(PAIR[0],))
@@ -42,6 +44,16 @@ def bounded(minutes: str, join_type: str = "Inner") -> RecordedPlan:
     """A join whose pairs are at most so many minutes apart."""
     bound = f"(pays.at <= orders.at + INTERVAL '{minutes}' MINUTE)"
     return plan(replace(JOIN, join_type=join_type, condition=(*JOIN.condition, bound)))
+
+
+def branched(first: tuple[str, ...], second: tuple[str, ...]) -> RecordedStatefulOperator:
+    """The aggregation over a union of one source with itself, with the filters of the two branches."""
+    branches = ("branch 1 of the union", "branch 2 of the union")
+    return replace(
+        GROUPS,
+        input=(*first, *second, UNION),
+        branches=(*branches[:1] * len(first), *branches[1:] * len(second), ""),
+    )
 
 
 def reading(*sources: tuple[str, str, str]) -> tuple[dict[str, str], ...]:

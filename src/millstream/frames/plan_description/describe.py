@@ -45,6 +45,8 @@ class SubplanDescription:
     stateful: tuple[RecordedStatefulOperator, ...] = ()
     watermarks: tuple[RecordedWatermark, ...] = ()
     lines: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    """The branch of a union, or the side of a join, in which each line is; empty text for none."""
     functions: tuple[str, ...] = ()
 
 
@@ -63,12 +65,16 @@ def describe_plan(spark: SparkSession, frame: DataFrame) -> RecordedPlan:
         )
         for attribute in root.attributes
     )
-    content = repr((described.stateful, described.watermarks, described.lines, described.functions, columns))
+    branches = described.branches if any(described.branches) else ()
+    content = repr(
+        (described.stateful, described.watermarks, described.lines, described.functions, columns, branches)
+    )
     return RecordedPlan(
         fingerprint=hashlib.sha256(content.encode()).hexdigest()[:16],
         stateful=described.stateful,
         watermarks=described.watermarks,
         output=described.lines,
+        output_branches=branches,
         columns=columns,
         functions=described.functions,
         has_clock=has_clock,
@@ -79,24 +85,31 @@ def _describe(node: LogicalNode) -> SubplanDescription:
     children = [_describe(child) for child in node.children]
     if not children:
         return SubplanDescription(_leaf_scope(node))
-    below = _merge(children)
+    below = _merge(children, _name_branches(node, children))
     if node.kind == "CollectMetrics" and (name := node.metrics_name).startswith(_SOURCE_METRICS):
         source = name.removeprefix(_SOURCE_METRICS)
-        return replace(below, scope=_source_scope(node, source), lines=(), functions=())
+        return replace(below, scope=_source_scope(node, source), lines=(), branches=(), functions=())
     if has_state(node):
         operator = describe_stateful(node, [child.scope for child in children])
-        operator = replace(operator, input=below.lines, functions=below.functions)
+        operator = replace(
+            operator,
+            input=below.lines,
+            branches=below.branches if any(below.branches) else (),
+            functions=below.functions,
+        )
         return SubplanDescription(
             _scope_above(node, children, below.scope),
             (operator, *below.stateful),
             below.watermarks,
             functions=_python_functions(node, below.scope),
         )
+    lines = _lines(node, below.scope)
     return SubplanDescription(
         _scope_above(node, children, below.scope),
         below.stateful,
         (*below.watermarks, *_watermark(node, below.scope)),
-        (*below.lines, *_lines(node, below.scope)),
+        (*below.lines, *lines),
+        (*below.branches, *("" for _ in lines)),
         tuple(dict.fromkeys((*below.functions, *_python_functions(node, below.scope)))),
     )
 
@@ -138,7 +151,8 @@ def _lines(node: LogicalNode, below: Scope) -> tuple[str, ...]:
     return (shorten(f"{node.kind}: {below.resolve(node.text)}"),)
 
 
-def _merge(children: list[SubplanDescription]) -> SubplanDescription:
+def _merge(children: list[SubplanDescription], names: list[str]) -> SubplanDescription:
+    """Put the inputs of an operator together. `names` are those of the branches or sides, empty for none."""
     scope = children[0].scope
     for child in children[1:]:
         scope = scope.merged(child.scope)
@@ -147,8 +161,37 @@ def _merge(children: list[SubplanDescription]) -> SubplanDescription:
         tuple(operator for child in children for operator in child.stateful),
         tuple(watermark for child in children for watermark in child.watermarks),
         tuple(line for child in children for line in child.lines),
+        tuple(
+            " in ".join(part for part in (branch, name) if part)
+            for child, name in zip(children, names, strict=True)
+            for branch in child.branches
+        ),
         tuple(dict.fromkeys(name for child in children for name in child.functions)),
     )
+
+
+def _name_branches(node: LogicalNode, children: list[SubplanDescription]) -> list[str]:
+    """Return a name for each input of an operator, so that a filter has another meaning in another input.
+
+    Empty names for a join without state, whose filters mostly tell by their columns on which side they are.
+    """
+    if node.kind == "Union":
+        return [f"branch {number} of the union" for number in _number_branches(node, children)]
+    if node.kind == "Join" and has_state(node):
+        return ["the left side of the join", "the right side of the join"]
+    return [""] * len(children)
+
+
+def _number_branches(node: LogicalNode, children: list[SubplanDescription]) -> list[int]:
+    """Return a number for each branch of a union, the same if branches with equal columns change places."""
+    texts = _branch_columns(node, children)
+    numbers = [0] * len(children)
+    for columns in dict.fromkeys(texts):
+        places = [place for place, others in enumerate(texts) if others == columns]
+        by_lines = sorted(places, key=lambda place: (children[place].lines, children[place].branches))
+        for place, number in zip(by_lines, places, strict=True):
+            numbers[place] = number + 1
+    return numbers
 
 
 def _leaf_scope(node: LogicalNode) -> Scope:
@@ -171,14 +214,20 @@ def _source_scope(node: LogicalNode, source: str) -> Scope:
 
 def _union_scope(node: LogicalNode, children: list[SubplanDescription]) -> Scope:
     """Return the columns of a union. Spark gives them the ids of the first child's columns."""
-    texts = []
-    for child, described in zip(node.children, children, strict=True):
-        texts.append([described.scope.columns[item.id][1] for item in child.attributes])
+    texts = _branch_columns(node, children)
     columns = {}
     for number, item in enumerate(node.attributes):
         parts = [entries[number] for entries in texts]
         columns[item.id] = (item.name, shorten(f"union({', '.join(parts)})"))
     return Scope(columns)
+
+
+def _branch_columns(node: LogicalNode, children: list[SubplanDescription]) -> list[tuple[str, ...]]:
+    """Return the texts of the columns of each branch of a union."""
+    return [
+        tuple(described.scope.columns[item.id][1] for item in child.attributes)
+        for child, described in zip(node.children, children, strict=True)
+    ]
 
 
 def _python_functions(node: LogicalNode, scope: Scope) -> tuple[str, ...]:
