@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _PACKAGE = "__init__.py"
+# The name under which the statement `from module import *` is found.
+_EVERYTHING = "*"
+# Conditions that are false in a module that is imported.
+_NOT_IMPORTED = ("TYPE_CHECKING", "typing.TYPE_CHECKING", "__name__ == '__main__'")
 _DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 
 
@@ -58,7 +62,12 @@ class _Project:
         if (module, name) in self._seen:
             return
         self._seen.add((module, name))
-        for statement in self._definitions(module).get(name, ()):
+        definitions = self._definitions(module)
+        if name not in definitions:
+            for statement in definitions.get(_EVERYTHING, ()):
+                if isinstance(statement, ast.ImportFrom):
+                    yield from self.collect(self._resolve(module, statement), name)
+        for statement in definitions.get(name, ()):
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 yield from self._collect_import(module, statement, name)
                 continue
@@ -94,9 +103,11 @@ class _Project:
                 yield from self._collect_all(alias.name)
                 continue
             source = self._resolve(module, statement)
-            if alias.name in self._definitions(source):
-                yield from self.collect(source, alias.name)
-            else:
+            if alias.name == _EVERYTHING:
+                yield from self._collect_all(source)
+                continue
+            yield from self.collect(source, alias.name)
+            if alias.name not in self._definitions(source):
                 # A module of a package.
                 yield from self._collect_all(f"{source}.{alias.name}".lstrip("."))
 
@@ -127,9 +138,8 @@ class _Project:
             except (OSError, ValueError, SyntaxError):
                 tree = ast.Module(body=[], type_ignores=[])
             definitions: dict[str, list[ast.stmt]] = {}
-            for node in tree.body:
-                for name in _defined_names(node):
-                    definitions.setdefault(name, []).append(node)
+            for name, statement in _list_definitions(tree.body):
+                definitions.setdefault(name, []).append(statement)
             self._modules[module] = definitions
         return self._modules[module]
 
@@ -140,17 +150,44 @@ class _Project:
         return package if package.is_file() else self._folder / f"{path}.py"
 
 
+def _list_definitions(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the names that statements define, each with its statement, also in all parts of `try`, `if` and `with`.
+
+    A name in an `if` also has its condition. Statements that do not run in an imported module are left out.
+    """
+    for node in body:
+        yield from ((name, node) for name in _defined_names(node))
+        match node:
+            case ast.If(test=test):
+                inner = [*([] if ast.unparse(test) in _NOT_IMPORTED else node.body), *node.orelse]
+                for name, statement in _list_definitions(inner):
+                    yield from ((name, statement), (name, ast.Expr(test)))
+            case ast.Try() | ast.TryStar():
+                handled = [statement for handler in node.handlers for statement in handler.body]
+                yield from _list_definitions([*node.body, *handled, *node.orelse, *node.finalbody])
+            case ast.With():
+                for item in node.items:
+                    if item.optional_vars is not None:
+                        value = ast.Expr(item.context_expr)
+                        yield from ((name, value) for name in _target_names(item.optional_vars))
+                yield from _list_definitions(node.body)
+
+
 def _defined_names(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
-            yield from (child.id for child in ast.walk(target) if isinstance(child, ast.Name))
+            yield from _target_names(target)
     elif isinstance(node, ast.Import):
         yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         yield from (alias.asname or alias.name for alias in node.names)
+
+
+def _target_names(target: ast.expr) -> Iterator[str]:
+    return (child.id for child in ast.walk(target) if isinstance(child, ast.Name))
 
 
 def _dump(tree: ast.AST) -> str:
