@@ -6,10 +6,13 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 CGROUP = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
+# The files of a group in version 1 of control groups, and that of memory in version 2.
+_QUOTA, _PERIOD = "cpu.cfs_quota_us", "cpu.cfs_period_us"
+_MEMORY, _MEMORY_OF_VERSION_1 = "memory.max", "memory.limit_in_bytes"
 MIB = 1024 * 1024
 _LIMIT = re.compile(r"^Max open files\s+(\d+)", re.MULTILINE)
 
@@ -39,22 +42,54 @@ OpenFilesReader = Callable[[], tuple[OpenFiles, ...]]
 def available_cores() -> int:
     """Return the processors that this process may use: its affinity, and its container's quota rounded up."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota, _, period = _read_limit("cpu.max").partition(" ")
-    if quota.isdigit() and period.isdigit():
-        return max(1, min(affinity, -(-int(quota) // int(period))))
-    return affinity
+    counts = [affinity]
+    for group in _list_groups("cpu"):
+        # Version 2 has both in one file.
+        quota, _, period = _read_limit(group / "cpu.max").partition(" ")
+        quota, period = quota or _read_limit(group / _QUOTA), period or _read_limit(group / _PERIOD)
+        if quota.isdigit() and period.isdigit() and int(period):
+            counts.append(-(-int(quota) // int(period)))
+    return max(1, min(counts))
 
 
 def available_memory() -> int:
     """Return the bytes of memory that this process may use: the machine's, or its container's if that is less."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _read_limit("memory.max")
-    return min(machine, int(limit)) if limit.isdigit() else machine
+    limits = [
+        _read_limit(group / file)
+        for group in _list_groups("memory")
+        for file in (_MEMORY, _MEMORY_OF_VERSION_1)
+    ]
+    return min([machine, *(int(limit) for limit in limits if limit.isdigit())])
 
 
-def _read_limit(file: str) -> str:
+def _list_groups(controller: str) -> list[Path]:
+    """Return the folders of the control groups of which one may limit this process: its own and all above it.
+
+    Version 1 of control groups has a hierarchy for each controller, version 2 has one for all. A container often sees
+    its own group as the root. Other systems than Linux have none of the folders.
+    """
+    roots = {"": CGROUP, controller: CGROUP / controller}
+    groups = list(roots.values())
     try:
-        return (CGROUP / file).read_text().strip()
+        lines = (PROC / "self/cgroup").read_text(errors="replace").splitlines()
+    except OSError:
+        return groups
+    for line in lines:
+        # Such as `4:cpu,cpuacct:/user.slice`, and `0::/user.slice` in version 2.
+        controllers, _, path = line.partition(":")[2].partition(":")
+        parts = PurePosixPath(path).parts[1:]
+        if ".." in parts:
+            # The group is outside of what this process sees.
+            continue
+        for root in roots.keys() & controllers.split(","):
+            groups += [roots[root].joinpath(*parts[: count + 1]) for count in range(len(parts))]
+    return groups
+
+
+def _read_limit(file: Path) -> str:
+    try:
+        return file.read_text().strip()
     except OSError:
         return ""
 

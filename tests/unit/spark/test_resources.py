@@ -1,4 +1,4 @@
-"""The resources of a process as Linux tells them: its open files, in a made folder of processes."""
+"""The resources of a process as Linux tells them: open files, memory and cores, in made folders of its files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.spark.resources import OpenFiles, open_files_reader
+from millstream.spark import resources
+from millstream.spark.resources import MIB, OpenFiles, available_cores, available_memory, open_files_reader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,3 +68,101 @@ def test_a_file_that_is_opened_counts() -> None:
     assert read()[0].open == before + 2
     os.close(first)
     os.close(second)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with 64 cores and 64 GiB, without any control group."""
+    monkeypatch.setattr(resources, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(resources, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 16 * MIB}.__getitem__)
+    return tmp_path
+
+
+def add_groups(machine: Path, groups: str, limits: dict[str, str]) -> None:
+    """Put this process into control groups, and write their files."""
+    (machine / "proc/self").mkdir(parents=True)
+    (machine / "proc/self/cgroup").write_text(groups)
+    for name, text in limits.items():
+        file = machine / "cgroup" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n")
+
+
+UNIT = "0::/system.slice/shop.service\n"
+VERSION_1 = "5:cpu,cpuacct:/docker/a1\n4:memory:/docker/a1\n1:name=systemd:/docker/a1\n0::/system.slice\n"
+GROUPS: dict[str, tuple[str, dict[str, str], int, int]] = {
+    "a unit of systemd": (
+        UNIT,
+        {
+            "system.slice/shop.service/memory.max": str(4096 * MIB),
+            "system.slice/shop.service/cpu.max": "150000 100000",
+            "system.slice/memory.max": "max",
+            "system.slice/cpu.max": "max 100000",
+        },
+        4096,
+        2,
+    ),
+    "a group above has less": (
+        UNIT,
+        {
+            "system.slice/shop.service/memory.max": str(4096 * MIB),
+            "system.slice/shop.service/cpu.max": "400000 100000",
+            "system.slice/memory.max": str(2048 * MIB),
+            "system.slice/cpu.max": "300000 100000",
+        },
+        2048,
+        3,
+    ),
+    "a container that sees its own group as the root": (
+        "0::/\n",
+        {"memory.max": str(1024 * MIB), "cpu.max": "50000 100000"},
+        1024,
+        1,
+    ),
+    "a group outside of what the process sees": (
+        "0::/../other\n",
+        {"memory.max": str(1024 * MIB), "cpu.max": "200000 100000"},
+        1024,
+        2,
+    ),
+    "version 1": (
+        VERSION_1,
+        {
+            "memory/docker/a1/memory.limit_in_bytes": str(2048 * MIB),
+            "memory/memory.limit_in_bytes": "9223372036854771712",
+            "cpu/docker/a1/cpu.cfs_quota_us": "250000",
+            "cpu/docker/a1/cpu.cfs_period_us": "100000",
+            "cpu/cpu.cfs_quota_us": "-1",
+            "cpu/cpu.cfs_period_us": "100000",
+        },
+        2048,
+        3,
+    ),
+    "version 1 in a container, whose groups have the paths of the machine": (
+        VERSION_1,
+        {
+            "memory/memory.limit_in_bytes": str(2048 * MIB),
+            "cpu/cpu.cfs_quota_us": "400000",
+            "cpu/cpu.cfs_period_us": "100000",
+        },
+        2048,
+        4,
+    ),
+    "no limits": ("0::/user.slice\n", {"user.slice/memory.max": "max"}, 65536, 64),
+    "lines of an unknown form": ("\nno groups\n1:\n", {}, 65536, 64),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_process_has_the_least_memory_and_cores_of_its_control_groups(machine: Path, name: str) -> None:
+    groups, limits, mib, cores = GROUPS[name]
+    add_groups(machine, groups, limits)
+
+    assert (available_memory() // MIB, available_cores()) == (mib, cores)
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_system_without_control_groups_gives_all_that_it_has() -> None:
+    assert (available_memory() // MIB, available_cores()) == (65536, 64)
