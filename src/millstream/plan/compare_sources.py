@@ -36,6 +36,10 @@ _IDS = ("topic.", "table_id")
 _ADDRESSES = ("bootstrap_servers", "database", "url", "host", "port")
 # What an entry declares about its rows. A plan shows the effect of a change; the text does not.
 _PLANNED = ("schema", "watermark", "drop_duplicates_within_watermark", "expect")
+# Which files and records the next start reads, whatever the checkpoint has.
+_OF_NEXT_START = ("group_id", "group_id_prefix", "fail_on_data_loss", "max_file_age", "file_name_only")
+# How the next batch is planned, and what happens to its files.
+_OF_BATCHES = ("max_", "min_", "rows_per", "ramp_up", "num_partitions", "latest_first", "clean", "archive_to")
 _PATTERN = re.compile(r"[*+?|()\[\]{}\\^$]")
 
 
@@ -212,11 +216,13 @@ def _differences(old: Any, new: Any) -> Iterator[tuple[str, str, str]]:
             yield str(key), str(old.get(key)), str(new.get(key))
 
 
-def _effect(option: str) -> Literal["start", "rate", "place", "rows"]:
-    """Return what an option of a source decides, from the words with which Spark's options begin."""
-    if option.startswith(("starting", "group_id", "kafka_group", "fail_on_data_loss", "include_existing")):
+def _effect(option: str) -> Literal["start", "next_start", "rate", "rows"]:
+    """Return what an option of a source decides, from its name or the words with which Spark's options begin."""
+    if option in _OF_NEXT_START:
+        return "next_start"
+    if option.startswith(("starting", "include_existing")):
         return "start"
-    if option.startswith(("max_", "min_", "rows_per", "ramp_up", "num_partitions", "latest_first", "clean")):
+    if option.startswith(_OF_BATCHES):
         return "rate"
     # A stream fails at a commit with changes unless it skips them, so none of its rows depends on that.
     if option.startswith(("on_malformed", "skip_change_commits")):

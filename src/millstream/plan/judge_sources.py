@@ -166,6 +166,16 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
                 "Spark continues from the offsets in the checkpoint; the option is used only with a new checkpoint",
                 place=place,
             )
+        case "next_start":
+            spark, sinks = _describe_next_start(change.option, change.now)
+            return Judgement(
+                RestartVerdict.CONTINUES_WITH_NOTE,
+                kind,
+                what,
+                f"from the next start on, {spark}",
+                sinks,
+                place=place,
+            )
         case "rate":
             return Judgement(
                 RestartVerdict.CONTINUES,
@@ -202,3 +212,39 @@ def _judge_option(change: SourceOptionChanged, kind: str) -> Judgement:
             )
         case _:
             assert_never(change.effect)
+
+
+def _describe_next_start(option: str, now: str) -> tuple[str, str]:
+    """Return what Spark does with an option that each start uses, and what the sinks then contain."""
+    match option, now:
+        case "fail_on_data_loss", "False":
+            return (
+                "Spark skips records that were deleted before it read them, and does not end the query",
+                "rows of such records are missing",
+            )
+        case "fail_on_data_loss", _:
+            return "Spark ends the query if records were deleted before it read them", ""
+        case "max_file_age", "None":
+            return (
+                "Spark reads files of any age, also those that it has left out because of their age",
+                "the first batches contain the rows of such files",
+            )
+        case "max_file_age", _:
+            return (
+                f"Spark never reads a file that is more than {now} older than the newest file that it has read, even "
+                "if the file is waiting; it reads files that only the former value left out",
+                "rows of files that are older are missing",
+            )
+        case "file_name_only", "True":
+            return (
+                "Spark never reads a file with the name of one that it has read, whatever its folder",
+                "rows of such files are missing",
+            )
+        case "file_name_only", _:
+            return (
+                "Spark reads a file again that was moved after it was read, and files that it has left out because "
+                "of their names",
+                "rows of moved files are repeated",
+            )
+        case _:
+            return "Spark uses the new consumer group; it continues from the offsets in the checkpoint", ""

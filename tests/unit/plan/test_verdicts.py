@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -11,6 +11,8 @@ from millstream.checkpoint.metadata import QueryMetadata
 from millstream.plan import changes
 from millstream.plan.change_kinds import query_changes, source_changes, state_changes
 from millstream.plan.query_plan import QueryPlan, plan_query
+from millstream.plan.verdict import RestartVerdict
+from unit.plan.recorded_queries import STATE, record
 from unit.plan.verdict_cases import CASES
 
 
@@ -40,6 +42,35 @@ def test_a_refused_change_says_what_spark_does_and_what_to_do(name: str) -> None
     assert worst.spark
     assert worst.sinks
     assert worst.fix
+
+
+@pytest.mark.parametrize(
+    ("option", "before", "now", "what_spark_does"),
+    [
+        ("fail_on_data_loss", True, False, "skips records that were deleted before it read them"),
+        ("fail_on_data_loss", False, True, "ends the query if records were deleted before it read them"),
+        ("group_id", None, "readers", "uses the new consumer group"),
+        ("group_id_prefix", "a", "b", "uses the new consumer group"),
+        ("max_file_age", "7 days", "1 day", "never reads a file that is more than 1 day older"),
+        ("max_file_age", "7 days", None, "reads files of any age"),
+        ("file_name_only", False, True, "never reads a file with the name of one that it has read"),
+        ("file_name_only", True, False, "reads a file again that was moved"),
+    ],
+)
+def test_an_option_that_each_start_uses_is_not_one_of_a_new_checkpoint(
+    option: str, before: Any, now: Any, what_spark_does: str
+) -> None:
+    records = [
+        record(STATE, inputs={"orders": {"json": {"path": "in", option: value}}}) for value in (before, now)
+    ]
+
+    judged = judge(*records)
+
+    judgement = judged.judgements[0]
+    assert judgement.verdict is RestartVerdict.CONTINUES_WITH_NOTE
+    assert judgement.spark.startswith("from the next start on, Spark ")
+    assert what_spark_does in judgement.spark
+    assert judgement.place == f"sources.orders.{option}"
 
 
 def test_the_code_of_an_accepted_verdict_belongs_to_one_query_and_one_change() -> None:

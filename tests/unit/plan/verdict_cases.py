@@ -366,6 +366,24 @@ CASES: dict[str, tuple[QueryMetadata, QueryMetadata, str, list[str]]] = {
         "continues",
         ["source_option_changed"],
     ),
+    "another folder for files that were read": (
+        record(STATE, inputs={"orders": {"json": {"path": "in", "archive_to": "old"}}}),
+        record(STATE, inputs={"orders": {"json": {"path": "in", "archive_to": "read"}}}),
+        "continues",
+        ["source_option_changed"],
+    ),
+    "another age of files": (
+        record(STATE, inputs={"orders": {"json": {"path": "in", "max_file_age": "7 days"}}}),
+        record(STATE, inputs={"orders": {"json": {"path": "in", "max_file_age": "1 day"}}}),
+        "continues_with_note",
+        ["source_option_changed"],
+    ),
+    "files known by their names": (
+        record(STATE, inputs={"orders": {"json": {"path": "in", "file_name_only": False}}}),
+        record(STATE, inputs={"orders": {"json": {"path": "in", "file_name_only": True}}}),
+        "continues_with_note",
+        ["source_option_changed"],
+    ),
     "another sink": (
         record(STATE),
         record(STATE, sinks=({"key": "id/delta:out"}, {"key": "id/parquet:out"})),

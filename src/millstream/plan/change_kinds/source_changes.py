@@ -99,7 +99,7 @@ class SourceOptionChanged:
     option: str
     before: str
     now: str
-    effect: Literal["start", "rate", "place", "rows", "plan"]
+    effect: Literal["start", "next_start", "rate", "place", "rows", "plan"]
     has_state: bool | None
     """Whether the query has state; None if its plan is not known."""
 
