@@ -50,6 +50,8 @@ FAREWELL = 10.0
 # A JVM that is killed closes its connections some time before it has ended, in seconds.
 _DEATH = 5.0
 
+_PYTHON = "spark.pyspark.python"
+
 
 class _Jvm(NamedTuple):
     process: subprocess.Popen[bytes]
@@ -189,10 +191,10 @@ def _submitted_settings(name: str, conf: Mapping[str, object]) -> dict[str, obje
 
     Raises NotReady if spark-submit was started without the locked jars, which a running JVM cannot add to itself.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = {
         key: value for key, value in internals.submitted_conf().items() if key not in settings.REFUSED
     }
+    _choose_python({**submitted, **conf}.get(_PYTHON))
     is_with_s3 = settings.uses_s3(conf)
     jars = [*jar_cache.ensure_jars("spark"), *(ensure_s3_jars() if is_with_s3 else ())]
     missing = [jar.name for jar in jars if jar.name not in submitted.get("spark.jars", "")]
@@ -240,10 +242,7 @@ def _executor_settings(master: str, java: Java, class_path: Sequence[Path]) -> l
 
 def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
     """Start the JVM, import PySpark while it boots, and connect the two."""
-    # Both PySpark and the JVM's environment read it, so that functions run on the interpreter that pickled them.
-    # A cluster's workers may have theirs elsewhere, which Spark's own setting says to spark-submit alone.
-    python = next((s.value for s in planned.settings if s.key == "spark.pyspark.python"), sys.executable)
-    os.environ.setdefault("PYSPARK_PYTHON", python)
+    _choose_python(next((setting.value for setting in planned.settings if setting.key == _PYTHON), None))
     gateway = jvm_launch.start_jvm(planned, flags)
     if not _running:
         atexit.register(shut_down_jvm)
@@ -257,6 +256,18 @@ def _launch(planned: jvm_launch.Launch, flags: Sequence[str]) -> None:
     with _keep_interrupt_handler():
         pyspark.SparkContext(gateway=java_gateway)
     _applied[:] = [*planned.settings, *_start_up_measures(flags)]
+
+
+def _choose_python(setting: object) -> None:
+    """Choose the Python that runs functions: that of the setting, of the environment, or the one of this process.
+
+    Both PySpark and the JVM's environment read the variable, so that functions run on the interpreter that pickled
+    them. A cluster's workers may have theirs elsewhere, which Spark's own setting says to spark-submit alone.
+    """
+    if setting:
+        os.environ["PYSPARK_PYTHON"] = str(setting)
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def _start_up_measures(flags: Sequence[str]) -> list[Setting]:

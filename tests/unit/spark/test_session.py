@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from millstream.diagnostics.failure import NotReady
-from millstream.spark import cds_archive, internals, session
+from millstream.spark import cds_archive, internals, jvm_launch, session
 from millstream.spark.jars import jar_cache
 from millstream.spark.java_discovery import Java
-from millstream.spark.settings import S3_CLIENT
+from millstream.spark.settings import S3_CLIENT, Setting
 
 
 def submit(monkeypatch: pytest.MonkeyPatch, folder: Path, jars: str) -> None:
@@ -75,6 +77,49 @@ def test_spark_submit_with_the_jars_of_s3_starts_a_session(
     submitted = session._submitted_settings("shop", S3_CLIENT)
 
     assert S3_CLIENT.items() <= submitted.items()
+
+
+PYTHONS = [({"spark.pyspark.python": "/opt/python"}, "/opt/python"), ({}, "/env/python")]
+
+
+@pytest.mark.parametrize(("conf", "python"), PYTHONS)
+def test_the_python_of_the_spec_has_precedence_over_the_environment_below_spark_submit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conf: dict[str, str], python: str
+) -> None:
+    submit(monkeypatch, tmp_path, "/jars/spark.jar")
+    monkeypatch.setenv("PYSPARK_PYTHON", "/env/python")
+
+    session._submitted_settings("shop", conf)
+
+    assert os.environ["PYSPARK_PYTHON"] == python
+
+
+@pytest.mark.parametrize(("conf", "python"), PYTHONS)
+def test_the_python_of_the_spec_has_precedence_over_the_environment_in_a_jvm_that_starts(
+    monkeypatch: pytest.MonkeyPatch, conf: dict[str, str], python: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotReady("no JVM starts", "start none")
+
+    monkeypatch.setattr(jvm_launch, "start_jvm", refuse)
+    monkeypatch.setenv("PYSPARK_PYTHON", "/env/python")
+    planned = SimpleNamespace(settings=[Setting(key, value, "a test") for key, value in conf.items()])
+
+    with pytest.raises(NotReady, match="no JVM starts"):
+        session._launch(planned, ())  # type: ignore[arg-type]
+
+    assert os.environ["PYSPARK_PYTHON"] == python
+
+
+def test_functions_run_on_the_python_of_this_process_if_nothing_names_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(monkeypatch, tmp_path, "/jars/spark.jar")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+
+    session._submitted_settings("shop", {})
+
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
 
 class LivingJvm:
