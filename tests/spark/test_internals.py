@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -192,6 +193,16 @@ def test_the_function_of_a_writer(spark: SparkSession) -> None:
     writer: Any = spark.readStream.format("rate").load().writeStream.foreachBatch(lambda *_: None)
 
     assert internals.foreach_batch_function(writer) is not None
+
+
+def test_workers_import_the_modules_of_a_folder(spark: SparkSession, tmp_path: Path) -> None:
+    def double(number: int) -> int:
+        return int(importlib.import_module("doubling_of_numbers").double(number))
+
+    (tmp_path / "doubling_of_numbers.py").write_text("def double(number):\n    return 2 * number\n")
+    internals.set_worker_folder(spark.sparkContext, str(tmp_path))
+
+    assert spark.sparkContext.parallelize([2], 1).map(double).collect() == [4]
 
 
 def test_numpys_values_are_still_arguments(spark: SparkSession) -> None:

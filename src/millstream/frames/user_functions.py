@@ -8,16 +8,17 @@ import inspect
 import sys
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 
 from millstream.diagnostics.failure import MillstreamError
+from millstream.pipeline.own_code import find_own_path
 from millstream.spark.cluster.code_archive import ship_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from millstream.connectors.api.sink import Sink
 
@@ -25,11 +26,17 @@ if TYPE_CHECKING:
 def find_function(reference: str | Callable[..., Any], folder: Path) -> Callable[..., Any]:
     """Return the function `module:name`. Raises `MillstreamError` with the file and what is missing.
 
-    What it imports from the spec's folder is sent to the executors of the session, if they run on a cluster.
+    Workers of the session find what it imports from the spec's folder, also on a cluster and from another folder.
     """
     ship_project(folder)
-    if callable(reference):
-        return reference
+    if not callable(reference):
+        reference = _load_function(reference, folder)
+    _register_hidden_modules(folder)
+    return reference
+
+
+def _load_function(reference: str, folder: Path) -> Callable[..., Any]:
+    """Return the function of a file. Raises the exceptions of `find_function`."""
     module, _, name = reference.partition(":")
     file = folder / (module.replace(".", "/") + ".py")
     if not file.is_file():
@@ -40,6 +47,25 @@ def find_function(reference: str | Callable[..., Any], folder: Path) -> Callable
     if not callable(function):
         raise MillstreamError(f"{file} has no function '{name}'", f"define 'def {name}(…)' in it")
     return function  # type: ignore[no-any-return]
+
+
+def _register_hidden_modules(folder: Path) -> None:
+    """Have functions of the project's modules pickled by value if workers would import others of their names.
+
+    The working directory is the first folder in the path of a local worker, and the spec's folder the next one.
+    """
+    here = Path.cwd()
+    if here == folder.resolve():
+        return
+    for name, module in tuple(sys.modules.items()):
+        top = here / name.partition(".")[0]
+        others = [path for path in (top.with_name(f"{top.name}.py"), top / "__init__.py") if path.is_file()]
+        file = getattr(module, "__file__", None) if others and isinstance(module, ModuleType) else None
+        if file is None or not find_own_path(Path(file), folder):
+            continue
+        path = Path(file).resolve()
+        if path not in others and not path.is_relative_to(top):
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def bind_functions(sink: Sink, folder: Path) -> Sink:

@@ -229,6 +229,12 @@ def active_context() -> SparkContext | None:
     return SparkContext._active_spark_context
 
 
+def set_worker_folder(context: SparkContext, folder: str) -> None:
+    """Let workers on this machine import a folder's modules: an absolute path in `SparkContext._python_includes`."""
+    archives = [entry for entry in context._python_includes or () if not entry.startswith("/")]
+    context._python_includes = [*archives, folder]
+
+
 def is_submitted() -> bool:
     """Return whether spark-submit has started this process: `launch_gateway` asks the same."""
     return "PYSPARK_GATEWAY_PORT" in os.environ

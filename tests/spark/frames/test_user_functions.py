@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.pipeline.spec_file import load_spec
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -103,3 +105,69 @@ def test_a_function_that_is_not_there_ends_the_run_in_one_sentence(project: Proj
 
     gave_up = [event for event in project.events if named.split(":")[0] in str(event)]
     assert gave_up
+
+
+CLEANING = "def clean(text):\n    return text.strip().upper()\n"
+VIEW = """
+from pyspark.sql.functions import udf
+from cleaning_of_a_view import clean
+
+@udf("string")
+def cleaned(id):
+    return clean(id)
+
+@udf("string")
+def cleaned_later(id):
+    import cleaning_of_a_view
+    return cleaning_of_a_view.clean(id)
+
+def view(orders):
+    return orders.select(cleaned("id").alias("id"), cleaned_later("id").alias("later"))
+"""
+SPEC = """
+import millstream as ms
+from pyspark.sql.functions import udf
+from cleaning_of_a_spec import clean
+
+shop = ms.declare("shop")
+shop.source("orders", ms.json("in"), schema={"id": "string"}, on_malformed="drop")
+
+def tidy(id):
+    return clean(id)
+
+@shop.view
+def tidied(orders):
+    return orders.select(udf(tidy, "string")("id").alias("id"))
+
+shop.query("tidied", to=ms.parquet("cleaned"))
+"""
+
+
+def test_a_function_uses_modules_next_to_a_spec_that_is_not_in_the_working_directory(
+    project: Project,
+) -> None:
+    project.add_lines(A)
+    (project.folder / "cleaning_of_a_view.py").write_text(CLEANING)
+    (project.folder / "transforms.py").write_text(VIEW)
+    target = str(project.folder / "cleaned")
+    pipeline = project.pipeline(
+        views={"cleaned": {"python": "transforms:view"}}, queries={"cleaned": {"to": [{"parquet": target}]}}
+    )
+
+    assert project.run(pipeline)
+
+    assert project.rows("cleaned", "parquet") == [("A", "A")]
+
+
+def test_a_spec_in_python_that_is_not_in_the_working_directory_uses_its_functions_and_modules(
+    project: Project,
+) -> None:
+    project.add_lines(A)
+    (project.folder / "cleaning_of_a_spec.py").write_text(CLEANING)
+    (project.folder / "spec_of_another_folder.py").write_text(SPEC)
+    pipeline = load_spec(project.folder / "spec_of_another_folder.py", {}).pipeline
+    assert pipeline is not None
+
+    assert project.run(pipeline)
+
+    assert project.rows("cleaned", "parquet") == [("A",)]

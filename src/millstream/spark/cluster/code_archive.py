@@ -34,14 +34,20 @@ def ship_package(context: SparkContext) -> None:
 
 
 def ship_project(folder: Path) -> None:
-    """Give the Python modules in the spec's folder and below to the executors, if those cannot import them.
+    """Let the workers import the Python modules in the spec's folder and below, from an archive on a cluster.
 
     Functions of the modules that a spec names are pickled by value; what those modules import is found here. Call it
     before a user's function is called for the first time: Spark notes then which archives the function needs.
     """
     context = internals.active_context()
-    if context is not None and _needs_code(context):
+    if context is None:
+        return
+    if _needs_code(context):
         _ship(context, folder, sorted(list_modules(folder)), "project")
+    else:
+        # A worker joins it to the folder of Spark's files, which leaves an absolute path as it is, and adds it to its
+        # path next to the working directory. A folder of another pipeline in this session is replaced.
+        internals.set_worker_folder(context, str(folder.resolve()))
 
 
 def list_modules(folder: Path) -> Iterator[Path]:
@@ -57,7 +63,7 @@ def list_modules(folder: Path) -> Iterator[Path]:
 
 
 def _needs_code(context: SparkContext) -> bool:
-    """Return whether Python workers do not find what this process imports.
+    """Return whether Python workers do not find the packages and files of this process.
 
     Those of a JVM that this process has started inherit its PYTHONPATH and its working directory. Those of
     spark-submit's JVM, which was there before, do not.

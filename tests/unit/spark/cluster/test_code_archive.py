@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 import zipfile
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from millstream.spark import internals
 from millstream.spark.cluster import code_archive
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass
@@ -23,6 +21,7 @@ class Context:
     folder: Path
     master: str = "spark://127.0.0.1:7077"
     sent: list[str] = field(default_factory=list)
+    _python_includes: list[str] = field(default_factory=list)
 
     @property
     def listFiles(self) -> list[str]:  # noqa: N802 - Spark's name
@@ -91,12 +90,26 @@ def test_the_driver_does_not_import_from_the_archive(context: Context, project: 
     assert sys.path == before
 
 
-def test_a_local_session_gets_nothing(context: Context, project: Path) -> None:
+def test_workers_of_a_local_session_import_from_the_folder_itself(context: Context, project: Path) -> None:
     context.master = "local[2]"
 
     code_archive.ship_project(project)
 
     assert context.sent == []
+    assert context._python_includes == [str(project)]
+
+
+def test_the_folder_of_another_project_replaces_that_of_the_last_one_and_no_archive(
+    context: Context, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context.master, context._python_includes = "local[2]", ["jobs.zip", str(project)]
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    for _ in range(2):
+        code_archive.ship_project(Path("other"))
+
+    assert context._python_includes == ["jobs.zip", str(tmp_path / "other")]
 
 
 def test_a_local_session_of_spark_submit_gets_the_modules_as_its_workers_started_elsewhere(
@@ -108,6 +121,7 @@ def test_a_local_session_of_spark_submit_gets_the_modules_as_its_workers_started
     code_archive.ship_project(project)
 
     assert len(context.sent) == 1
+    assert context._python_includes == []
 
 
 def test_the_package_is_sent_with_the_modules_that_tasks_of_writers_import(context: Context) -> None:
