@@ -9,7 +9,7 @@ export const TERMS = {
   sink: "Where a query writes.",
   batch: "Spark works in small batches. Each batch reads new data, writes its results and is committed. A batch that a crash interrupts is repeated.",
   trigger: "How often a query starts a batch. A batch that takes longer delays the next one.",
-  load: "Duration of the last batch divided by the trigger's interval. Above 100 %, the query falls behind its trigger.",
+  load: "Duration of the last batch divided by the trigger's interval. Above 100 %, the query falls behind its trigger. The figure at the top is the highest of all active queries, or of all queries if none is active.",
   rows_in: "Rows per second that arrived between the last two batches.",
   rows_out: "Rows that the last batch passed to the sinks.",
   processed: "Rows per second that the query processed during the batch. While this is above the input rate, the query keeps up.",

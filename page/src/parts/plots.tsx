@@ -171,13 +171,16 @@ interface Broken {
 
 /** Times with a hole wherever points are too far apart, or of two runs. */
 function broken(series: Series): Broken {
-  const { time } = series;
-  const most = Math.max(GAP, GAP_TRIGGERS * (series.trigger_seconds ?? 0));
+  const { time, batch } = series;
+  const trigger = series.trigger_seconds ?? 0;
   const starts = series.runs?.map((run) => run.from) ?? [];
   const took = (at: number): number => Object.values(series.phases).reduce((sum, values) => sum + (values[at] ?? 0), 0);
   const out: Broken = { time: [], batches: [], of: (column) => out.batches.map((at) => (at < 0 ? null : (column[at] ?? null))) };
   time.forEach((at, index) => {
     const before = time[index - 1];
+    // Points of a long history are left out, and each of their batches took a trigger, or as long as this one.
+    const passed = Math.max(1, (batch[index] ?? 0) - (batch[index - 1] ?? 0));
+    const most = Math.max(GAP, GAP_TRIGGERS * (trigger || took(index)) * passed);
     const apart = before !== undefined && (at - took(index) - before > most || starts.some((start) => start > before && start <= at));
     if (apart) {
       out.time.push((before + at) / 2);

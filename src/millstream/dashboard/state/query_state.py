@@ -74,6 +74,8 @@ class QueryState:
     has_progressed: bool = False
     """Whether there has been progress since the first start."""
     figures: dict[str, Any] = field(default_factory=dict)
+    is_flowing: bool = False
+    """Whether the query has gone on reading rows since the batch of the figures."""
     batch_at: float | None = None
     newest: float | None = None
     starts: int = 0
@@ -179,7 +181,7 @@ class QueryState:
 
     def _stand_still(self) -> None:
         """Record that no batch runs and no rows flow."""
-        self.running, self.source_rates = None, {}
+        self.running, self.source_rates, self.is_flowing = None, {}, False
         self.rates.append(0.0)
 
     def _batch(self, data: dict[str, Any], at: float) -> None:
@@ -215,6 +217,7 @@ class QueryState:
             # Spark's listeners lag a little, so the figures of the last batch may arrive after the end.
             return
         self.rates.append(data["input_rate"] or 0.0)
+        self.is_flowing = True
         self._of_sources(data)
         if self.over > 1 or (busy is not None and busy > OVERDUE):
             seconds = data["duration_ms"].get("triggerExecution", 0) / 1000
@@ -317,7 +320,7 @@ class QueryState:
 
     def is_inactive(self, now: float) -> bool:
         """Return whether no rows flow. Before its first batch a query has no rates, and 0 at a later start."""
-        if self.state == "starting":
+        if self.state == "starting" or (self.state == "running" and not self.is_flowing):
             return bool(self.figures)
         return self.state in INACTIVE or is_stalled(self, now)
 

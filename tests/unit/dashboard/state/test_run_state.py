@@ -262,6 +262,15 @@ def test_a_query_that_retries_or_waits_for_a_source_reads_no_rows(event: Event) 
     assert state.history[-1][1] == 0.0
 
 
+def test_a_source_that_responds_again_has_no_rates_before_the_next_batch() -> None:
+    waiting = Event("waiting", "funnel", {"source": "clicks", "seconds": 10}, at(8))
+    state = folded(started(), batch(0, 6, **READ), waiting, Event("going_on", "funnel", {}, at(9)))
+
+    assert rates_of(state, 10) == (0.0, 0.0, 0.0)
+    state.take(batch(1, 12, **READ), 5)
+    assert rates_of(state, 13) == (20.0, 100.0, 18.0)
+
+
 def test_a_query_that_is_stalled_or_starts_again_reads_no_rows() -> None:
     state = folded(started(), batch(0, 6, **READ))
     state.drawing.nodes.append({"id": "source.clicks", "kind": "source", "name": "clicks", "label": ""})
