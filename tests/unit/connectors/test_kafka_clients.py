@@ -29,30 +29,28 @@ def broker(file: Path, field: str = "ca_file") -> KafkaSink:
     )
 
 
-@pytest.mark.parametrize(
-    "connect",
-    [
-        lambda broker: describe_topics(broker, ["orders"]),
-        connectivity.connect_admin,
-        lambda broker: ledger.ensure_topic(broker.native(), "ledger"),
-        lambda broker: ledger.last_entry(broker.native(), "ledger", "mine"),
-        lambda broker: dead_letter_topic.ensure_topic(broker, "letters"),
-        lambda broker: dead_letter_topic.probe(broker, "letters"),
-        lambda broker: list(dead_letter_topic.read_dead_letters(broker, "letters")),
-        lambda broker: dead_letter_topic.read_latest(broker, "letters", 5, []),
-        lambda broker: latest_records.read_latest_rows(broker, 5),
-        lambda broker: read_end_offsets(broker.native(), "orders"),
-        lambda broker: EndOffsetWatcher(broker, ["orders"]).read(),
-        lambda broker: resend(broker, "orders", []),
-        lambda broker: sandbox_io.send_records(broker, "orders", []),
-        lambda broker: sandbox_io.create_topic(broker, "orders"),
-    ],
-)
-def test_each_client_names_the_setting_and_the_file_that_it_cannot_use(
-    tmp_path: Path, connect: Callable[[KafkaSink], Any]
-) -> None:
+CLIENTS: dict[str, Callable[[KafkaSink], Any]] = {
+    "describe_topics": lambda broker: describe_topics(broker, ["orders"]),
+    "connect_admin": connectivity.connect_admin,
+    "ensure_topic of the ledger": lambda broker: ledger.ensure_topic(broker.native(), "ledger"),
+    "last_entry": lambda broker: ledger.last_entry(broker.native(), "ledger", "mine"),
+    "ensure_topic of dead letters": lambda broker: dead_letter_topic.ensure_topic(broker, "letters"),
+    "probe": lambda broker: dead_letter_topic.probe(broker, "letters"),
+    "read_dead_letters": lambda broker: list(dead_letter_topic.read_dead_letters(broker, "letters")),
+    "read_latest": lambda broker: dead_letter_topic.read_latest(broker, "letters", 5, []),
+    "read_latest_rows": lambda broker: latest_records.read_latest_rows(broker, 5),
+    "read_end_offsets": lambda broker: read_end_offsets(broker.native(), "orders"),
+    "EndOffsetWatcher": lambda broker: EndOffsetWatcher(broker, ["orders"]).read(),
+    "resend": lambda broker: resend(broker, "orders", []),
+    "send_records": lambda broker: sandbox_io.send_records(broker, "orders", []),
+    "create_topic": lambda broker: sandbox_io.create_topic(broker, "orders"),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_each_client_names_the_setting_and_the_file_that_it_cannot_use(tmp_path: Path, client: str) -> None:
     with pytest.raises(Unreachable) as error:
-        connect(broker(tmp_path / "ca.pem"))
+        CLIENTS[client](broker(tmp_path / "ca.pem"))
 
     assert error.value.what.startswith("Kafka at localhost:9093 cannot be reached: ssl.ca.location failed")
     assert f"ca_file {tmp_path / 'ca.pem'}" in error.value.fix
