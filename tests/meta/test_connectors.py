@@ -35,6 +35,7 @@ MAY_NAME_A_KIND = {
     "checking/scripts/migration/spec_parts.py": "Spark's formats in a script, and the kinds that replace them",
     "proof/migration/delta_tables.py": "the Python module of Delta, which the code of a proof imports",
     "proof/migration/script_execution.py": "as above",
+    "spark/resources.py": "the name of a controller of Linux' control groups",
     "spark/cds_training.py": "loads the classes of the locked jars, so that an archive has them",
     "spec/secrets/redaction.py": "words of everyday messages, which are no passwords",
 }
