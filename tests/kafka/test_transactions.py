@@ -115,10 +115,13 @@ def test_a_record_that_is_too_large_leaves_nothing_of_its_batch(spark: SparkSess
     topic = broker.topic()
     writer = opened(spark, broker, topic, uuid.uuid4().hex)
     large = batch(spark, 0, 3).selectExpr("id", "if(id = 2, repeat('x', 2000000), 'x') AS text")
+    producer = writer._producer
 
     with pytest.raises(MillstreamError, match="larger than"):
         writer.write(large, 0)
 
+    # To destroy it in the middle of a transaction could end the process.
+    assert writer._producer is producer
     writer.write(batch(spark, 0, 3), 0)
     assert committed(broker, topic) == [0, 1, 2]
 

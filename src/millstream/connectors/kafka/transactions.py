@@ -81,6 +81,7 @@ class TransactionalWriter(KafkaWriter):
     def __init__(self, sink: KafkaSink, identity: SinkIdentity) -> None:
         super().__init__(sink, identity)
         self._reports = DeliveryReports()
+        self._is_committing = False
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
         """Check the topic, create the ledger topic if it is missing, and fence the producer of an earlier start."""
@@ -218,6 +219,7 @@ class TransactionalWriter(KafkaWriter):
 
     def _commit(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
         self._reports.clear()
+        self._is_committing = False
         self._began_at = time.time()
         self._producer.begin_transaction()
         for topic, messages in self._messages(chunks):
@@ -226,6 +228,7 @@ class TransactionalWriter(KafkaWriter):
         # The queue may be full of the batch's records.
         self._send_one(self.sink.ledger_topic, mark, self.identity.key.encode())
         hit_failpoint("kafka.sent")
+        self._is_committing = True
         # This first sends queued records, which on a slow link takes most of the transaction's time.
         self._producer.commit_transaction(max(PATIENCE, self._timeout_seconds() - self._open_seconds()))
         hit_failpoint("kafka.committed")
@@ -300,6 +303,10 @@ class TransactionalWriter(KafkaWriter):
         if error.txn_requires_abort():
             self._abort()
             return False
+        # A record that the client refuses, as one that is too large. librdkafka can end the process if a producer is
+        # destroyed in the middle of a transaction.
+        if not self._is_committing and not error.fatal() and self._abort():
+            return False
         if error.name() in _FENCED and not self._may_have_expired():
             return False
         # The outcome is unknown. A new producer ends the transaction, and the ledger shows the result. But this run
@@ -317,10 +324,13 @@ class TransactionalWriter(KafkaWriter):
             raise conflicting_batch_error(self.identity, batch_id)
         return self.has_batch(batch_id)
 
-    def _abort(self) -> None:
-        """Abort the transaction. If the brokers are away, its timeout or the producer of the next start ends it."""
-        with contextlib.suppress(KafkaException):
+    def _abort(self) -> bool:
+        """Abort the transaction. Returns False if the brokers are away: its timeout or the next producer ends it."""
+        try:
             self._producer.abort_transaction(PATIENCE)
+        except KafkaException:
+            return False
+        return True
 
     def _may_have_expired(self) -> bool:
         """Return whether the timeout may have ended the transaction while this run still owns the checkpoint."""
