@@ -14,7 +14,6 @@ from millstream.connectors.api.writer import WriteResult, conflicting_batch_erro
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.kafka import ledger
 from millstream.connectors.kafka.client.admin import SILENT
-from millstream.connectors.kafka.client.delivery_reports import DeliveryReports
 from millstream.connectors.kafka.client.partition_ends import read_end_offsets
 from millstream.connectors.kafka.writer import KafkaWriter
 from millstream.diagnostics.failure import CheckpointError, MillstreamError, Outage
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from millstream.connectors.api.writer import SinkIdentity
-    from millstream.connectors.kafka.sink import KafkaSink
 
 # In milliseconds, unless the sink's option `kafka.transaction.timeout.ms` is set. Rows are in the driver's memory
 # before the transaction opens, so that it lasts only as long as sending them: seconds. If a run dies in the middle,
@@ -77,11 +73,7 @@ class TransactionalWriter(KafkaWriter):
     _timeout_ms = TIMEOUT_MS
     # Wall-clock time when the transaction began: the monotonic clock stops while a machine is suspended.
     _began_at = 0.0
-
-    def __init__(self, sink: KafkaSink, identity: SinkIdentity) -> None:
-        super().__init__(sink, identity)
-        self._reports = DeliveryReports()
-        self._is_committing = False
+    _is_committing = False
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
         """Check the topic, create the ledger topic if it is missing, and fence the producer of an earlier start."""
@@ -167,7 +159,7 @@ class TransactionalWriter(KafkaWriter):
         except KafkaException as cause:
             error = self._find_reason(cause.args[0])
             if not self._resolve_outcome(error, batch_id):
-                raise self._explain_failure(self._reports.find_reason(error), batch_id) from cause
+                raise self._explain_failure(error, batch_id) from cause
         except Exception:
             # The rows could not be read, or not be made to records. Readers of committed records would wait for the
             # end of the transaction.
@@ -207,8 +199,6 @@ class TransactionalWriter(KafkaWriter):
             "partitioner": "murmur2_random",
             "queue.buffering.max.messages": _QUEUE,
             "queue.buffering.max.kbytes": _QUEUE_KILOBYTES,
-            "on_delivery": self._reports,
-            "delivery.report.only.error": True,
         }
         try:
             self._producer = Producer(settings, logger=SILENT)
@@ -218,7 +208,6 @@ class TransactionalWriter(KafkaWriter):
         self._last = ledger.last_entry(self.sink.native(), self.sink.ledger_topic, self.identity.key)
 
     def _commit(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
-        self._reports.clear()
         self._is_committing = False
         self._began_at = time.time()
         self._producer.begin_transaction()
@@ -268,7 +257,6 @@ class TransactionalWriter(KafkaWriter):
             for message in messages:
                 if (error := message.pop("_error", None)) is not None:
                     if error.name() != "_QUEUE_FULL":
-                        self._reports.keep(error, topic)
                         raise KafkaException(error)
                     queued_later.append(message)
             if messages := queued_later:
@@ -283,9 +271,6 @@ class TransactionalWriter(KafkaWriter):
                 self._producer.produce(topic, value, key, headers=headers)
             except BufferError:
                 self._producer.poll(0.01)
-            except KafkaException as cause:
-                self._reports.keep(cause.args[0], topic)
-                raise
             else:
                 return
 
@@ -350,8 +335,6 @@ class TransactionalWriter(KafkaWriter):
 
     def _explain_failure(self, error: Any, batch_id: int) -> MillstreamError:
         """Return the error for a batch that was not committed."""
-        if (refusal := self._reports.explain(error, self.sink)) is not None:
-            return refusal
         open_for, timeout = self._open_seconds(), self._timeout_seconds()
         if open_for < timeout or error.name() in (*_LARGE, *_DENIED):
             return self._explain_error(error)
