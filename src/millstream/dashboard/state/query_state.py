@@ -75,7 +75,7 @@ class QueryState:
     """Whether there has been progress since the first start."""
     figures: dict[str, Any] = field(default_factory=dict)
     is_flowing: bool = False
-    """Whether the query has gone on reading rows since the batch of the figures."""
+    """Whether the query has continued to read rows since the batch of the figures."""
     batch_at: float | None = None
     newest: float | None = None
     starts: int = 0
