@@ -13,7 +13,7 @@ from millstream.connectors.kafka import ledger
 from millstream.connectors.kafka.client.options import LEDGER_TOPIC
 from millstream.diagnostics.failure import NotReady
 
-# What a broker sets on a topic unless it is told otherwise.
+# A broker's defaults for a topic.
 DEFAULTS = {
     "cleanup.policy": "delete",
     "retention.ms": "604800000",

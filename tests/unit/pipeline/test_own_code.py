@@ -1,4 +1,4 @@
-"""Code of a project is told from that of packages and of the standard library."""
+"""Which files are code of the project, and which belong to a package or to the standard library."""
 
 from __future__ import annotations
 

@@ -341,6 +341,19 @@ def test_what_keeps_a_batch_from_being_spooled_decides_what_becomes_of_the_query
     assert raised.value.__notes__ == ["Batch 0 could not be spooled for sink 'delta:out'."]
 
 
+def failing_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> tuple[Any, list[int]]:
+    """A writer whose sink fails with an error, and the batches that it spools."""
+    spooled: list[int] = []
+    monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
+    monkeypatch.setattr(BatchSpool, "spool", lambda _, __, batch, *___: spooled.append(batch))
+    monkeypatch.setattr(Store, "write", lambda *_: (_ for _ in ()).throw(error))
+    writer: Any = SpoolingWriter(IDENTITY, lambda: Store(Database()), BatchSpool(tmp_path), None)
+    writer.open(None, [])
+    return writer, spooled
+
+
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -355,12 +368,7 @@ def test_what_keeps_a_batch_from_being_spooled_decides_what_becomes_of_the_query
 def test_a_refusal_that_quotes_a_row_about_something_cancelled_spools_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception
 ) -> None:
-    spooled: list[int] = []
-    monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
-    monkeypatch.setattr(BatchSpool, "spool", lambda _, __, batch, *___: spooled.append(batch))
-    monkeypatch.setattr(Store, "write", lambda *_: (_ for _ in ()).throw(refusal))
-    writer: Any = SpoolingWriter(IDENTITY, lambda: Store(Database()), BatchSpool(tmp_path), None)
-    writer.open(None, [])
+    writer, spooled = failing_writer(tmp_path, monkeypatch, refusal)
 
     result = writer.write(SimpleNamespace(schema=[]), 0)
 
@@ -382,12 +390,7 @@ def test_a_refusal_that_quotes_a_row_about_something_cancelled_spools_the_batch(
 def test_a_batch_that_was_stopped_from_outside_is_not_spooled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    spooled: list[int] = []
-    monkeypatch.setattr(spooling_writer, "PATIENCE", 0.0)
-    monkeypatch.setattr(BatchSpool, "spool", lambda _, __, batch, *___: spooled.append(batch))
-    monkeypatch.setattr(Store, "write", lambda *_: (_ for _ in ()).throw(RuntimeError(text)))
-    writer: Any = SpoolingWriter(IDENTITY, lambda: Store(Database()), BatchSpool(tmp_path), None)
-    writer.open(None, [])
+    writer, spooled = failing_writer(tmp_path, monkeypatch, RuntimeError(text))
 
     with pytest.raises(RuntimeError):
         writer.write(SimpleNamespace(schema=[]), 0)
