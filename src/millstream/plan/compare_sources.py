@@ -36,7 +36,7 @@ _IDS = ("topic.", "table_id")
 _ADDRESSES = ("bootstrap_servers", "database", "url", "host", "port")
 # What an entry declares about its rows. A plan shows the effect of a change; the text does not.
 _PLANNED = ("schema", "watermark", "drop_duplicates_within_watermark", "expect")
-# Which files and records the next start reads, whatever the checkpoint has.
+# Options that each start uses, whatever the checkpoint has.
 _OF_NEXT_START = ("group_id", "group_id_prefix", "fail_on_data_loss", "max_file_age", "file_name_only")
 # How the next batch is planned, and what happens to its files.
 _OF_BATCHES = ("max_", "min_", "rows_per", "ramp_up", "num_partitions", "latest_first", "clean", "archive_to")
