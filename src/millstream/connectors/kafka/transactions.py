@@ -14,7 +14,17 @@ from millstream.connectors.api.writer import WriteResult, conflicting_batch_erro
 from millstream.connectors.failpoints import hit_failpoint
 from millstream.connectors.kafka import ledger
 from millstream.connectors.kafka.client.admin import SILENT
+from millstream.connectors.kafka.client.delivery_reports import DeliveryReports
 from millstream.connectors.kafka.client.partition_ends import read_end_offsets
+from millstream.connectors.kafka.client.producer_errors import (
+    DENIED,
+    FENCED,
+    INVALID,
+    LARGE,
+    STOPPED,
+    explain_refusal,
+    restore_client_errors,
+)
 from millstream.connectors.kafka.writer import KafkaWriter
 from millstream.diagnostics.failure import CheckpointError, MillstreamError, Outage
 from millstream.spark.cluster.stored_rows import is_too_large_for_driver, read_in_portions
@@ -25,6 +35,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from millstream.connectors.api.writer import SinkIdentity
+    from millstream.connectors.kafka.sink import KafkaSink
 
 # In milliseconds, unless the sink's option `kafka.transaction.timeout.ms` is set. Rows are in the driver's memory
 # before the transaction opens, so that it lasts only as long as sending them: seconds. If a run dies in the middle,
@@ -41,18 +54,6 @@ CHUNK = 10_000
 _QUEUE = 500_000
 # Size of the queue in kilobytes, in addition to the rows themselves; the default is a gigabyte.
 _QUEUE_KILOBYTES = 256 * 1024
-# Names of librdkafka's errors: for a producer with an old epoch, for bad options, for large records and for missing
-# permissions. A newer producer raises the epoch, and so does a broker that ends a transaction after its timeout.
-_FENCED = ("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
-# What `produce` says once an earlier error has stopped the transaction, or the producer.
-_STOPPED = ("_STATE", "_FATAL")
-_REFUSED = ("_INVALID_ARG", "INVALID_TRANSACTION_TIMEOUT")
-_LARGE = ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
-_DENIED = (
-    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-    "TOPIC_AUTHORIZATION_FAILED",
-    "CLUSTER_AUTHORIZATION_FAILED",
-)
 
 
 class TransactionalWriter(KafkaWriter):
@@ -73,7 +74,11 @@ class TransactionalWriter(KafkaWriter):
     _timeout_ms = TIMEOUT_MS
     # Wall-clock time when the transaction began: the monotonic clock stops while a machine is suspended.
     _began_at = 0.0
-    _is_committing = False
+
+    def __init__(self, sink: KafkaSink, identity: SinkIdentity) -> None:
+        super().__init__(sink, identity)
+        self._reports = DeliveryReports()
+        self._is_committing = False
 
     def open(self, spark: SparkSession, schema: StructType) -> None:
         """Check the topic, create the ledger topic if it is missing, and fence the producer of an earlier start."""
@@ -155,11 +160,12 @@ class TransactionalWriter(KafkaWriter):
     def _deliver(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
         """Commit one transaction, and find out its result if the commit failed. Raises as `write` does."""
         try:
-            self._commit(rows, chunks, batch_id)
+            with restore_client_errors():
+                self._commit(rows, chunks, batch_id)
         except KafkaException as cause:
             error = self._find_reason(cause.args[0])
             if not self._resolve_outcome(error, batch_id):
-                raise self._explain_failure(error, batch_id) from cause
+                raise self._explain_failure(self._reports.find_reason(error), batch_id) from cause
         except Exception:
             # The rows could not be read, or not be made to records. Readers of committed records would wait for the
             # end of the transaction.
@@ -199,15 +205,19 @@ class TransactionalWriter(KafkaWriter):
             "partitioner": "murmur2_random",
             "queue.buffering.max.messages": _QUEUE,
             "queue.buffering.max.kbytes": _QUEUE_KILOBYTES,
+            "on_delivery": self._reports,
+            "delivery.report.only.error": True,
         }
         try:
             self._producer = Producer(settings, logger=SILENT)
-            self._producer.init_transactions(PATIENCE)
+            with restore_client_errors():
+                self._producer.init_transactions(PATIENCE)
         except KafkaException as cause:
             raise self._explain_error(cause.args[0]) from cause
         self._last = ledger.last_entry(self.sink.native(), self.sink.ledger_topic, self.identity.key)
 
     def _commit(self, rows: int, chunks: Iterable[pa.RecordBatch], batch_id: int) -> None:
+        self._reports.clear()
         self._is_committing = False
         self._began_at = time.time()
         self._producer.begin_transaction()
@@ -257,6 +267,7 @@ class TransactionalWriter(KafkaWriter):
             for message in messages:
                 if (error := message.pop("_error", None)) is not None:
                     if error.name() != "_QUEUE_FULL":
+                        self._reports.keep(error, topic)
                         raise KafkaException(error)
                     queued_later.append(message)
             if messages := queued_later:
@@ -271,14 +282,18 @@ class TransactionalWriter(KafkaWriter):
                 self._producer.produce(topic, value, key, headers=headers)
             except BufferError:
                 self._producer.poll(0.01)
+            except KafkaException as cause:
+                self._reports.keep(cause.args[0], topic)
+                raise
             else:
                 return
 
     def _find_reason(self, error: Any) -> Any:
         """Return the error that has stopped the transaction, if `error` says no more than that it has stopped."""
-        if error.name() in _STOPPED:
+        if error.name() in STOPPED:
             try:
-                self._producer.abort_transaction(PATIENCE)
+                with restore_client_errors():
+                    self._producer.abort_transaction(PATIENCE)
             except KafkaException as reason:
                 return reason.args[0]
         return error
@@ -286,13 +301,16 @@ class TransactionalWriter(KafkaWriter):
     def _resolve_outcome(self, error: Any, batch_id: int) -> bool:
         """Return whether the transaction was committed despite the error. If not, it is aborted."""
         if error.txn_requires_abort():
-            self._abort()
+            if self._abort() and error.name() == INVALID:
+                # The next transaction of this producer would lack the sequence numbers of the refused records.
+                self.close()
+                self._take_over()
             return False
         # A record that the client refuses, as one that is too large. librdkafka can end the process if a producer is
         # destroyed in the middle of a transaction.
         if not self._is_committing and not error.fatal() and self._abort():
             return False
-        if error.name() in _FENCED and not self._may_have_expired():
+        if error.name() in FENCED and not self._may_have_expired():
             return False
         # The outcome is unknown. A new producer ends the transaction, and the ledger shows the result. But this run
         # must not fence a run that has replaced it.
@@ -312,7 +330,8 @@ class TransactionalWriter(KafkaWriter):
     def _abort(self) -> bool:
         """Abort the transaction. Returns False if the brokers are away: its timeout or the next producer ends it."""
         try:
-            self._producer.abort_transaction(PATIENCE)
+            with restore_client_errors():
+                self._producer.abort_transaction(PATIENCE)
         except KafkaException:
             return False
         return True
@@ -335,10 +354,12 @@ class TransactionalWriter(KafkaWriter):
 
     def _explain_failure(self, error: Any, batch_id: int) -> MillstreamError:
         """Return the error for a batch that was not committed."""
+        if (refusal := self._reports.explain(error, self.sink)) is not None:
+            return refusal
         open_for, timeout = self._open_seconds(), self._timeout_seconds()
-        if open_for < timeout or error.name() in (*_LARGE, *_DENIED):
+        if open_for < timeout or error.name() in (*LARGE, *DENIED):
             return self._explain_error(error)
-        if error.name() in _FENCED and not self._may_have_expired():
+        if error.name() in FENCED and not self._may_have_expired():
             return self._replaced_error()
         return Outage(
             f"kafka {self.sink.target()} did not accept batch {batch_id}: its transaction was open for "
@@ -355,25 +376,8 @@ class TransactionalWriter(KafkaWriter):
 
     def _explain_error(self, error: Any) -> MillstreamError:
         target = f"kafka {self.sink.target()}"
-        if error.name() in _FENCED:
+        if error.name() in FENCED:
             return self._replaced_error()
-        if error.name() in _REFUSED:
-            return MillstreamError(
-                f"{target} rejected a producer option: {error.str()}",
-                "correct the options; transaction.timeout.ms cannot exceed the brokers' "
-                "transaction.max.timeout.ms",
-            )
-        if error.name() in _LARGE:
-            return MillstreamError(
-                f"a record is larger than {target} accepts: {error.str()}",
-                "raise kafka.max.request.size in options and max.message.bytes of the topic, or filter out "
-                "such rows",
-            )
-        if error.name() in _DENIED:
-            return MillstreamError(
-                f"{target} does not permit this user to write in transactions: {error.str()}",
-                "grant Write on the topic, on the ledger topic and on the transactional id 'millstream-*'",
-            )
-        return Outage(
+        return explain_refusal(error, target) or Outage(
             f"{target} did not accept the batch: {error.str()}", "check that the brokers are running"
         )
