@@ -101,7 +101,9 @@ class Fenced(Accepting):
     """A producer that was fenced, and calls the function for reports while it raises that error."""
 
     def commit_transaction(self, _: float) -> None:
-        raise SystemError("returned a result with an exception set") from failure(KafkaError._FENCED, "fenced")
+        raise SystemError("returned a result with an exception set") from failure(
+            KafkaError._FENCED, "fenced"
+        )
 
 
 class Faulty(Accepting):
@@ -181,7 +183,9 @@ def test_a_ledger_that_is_gone_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(error, Outage)
 
 
-def test_a_fenced_producer_is_known_by_the_error_behind_that_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fenced_producer_is_known_by_the_error_behind_that_of_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     error = write(monkeypatch, Fenced, "orders", topic="orders")
 
     assert isinstance(error, CheckpointError)
