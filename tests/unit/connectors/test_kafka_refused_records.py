@@ -24,6 +24,8 @@ class Accepting:
     """A producer whose broker accepts every record."""
 
     def __init__(self, settings: dict[str, Any], **_: Any) -> None:
+        # A call for each record that is delivered would take longer than sending it.
+        assert settings["delivery.report.only.error"]
         self.report = settings["on_delivery"]
         self.topics: list[str] = []
 
@@ -119,14 +121,24 @@ def failure(code: int, reason: str, *, must_abort: bool = False) -> KafkaExcepti
 
 def write(monkeypatch: pytest.MonkeyPatch, producer: type, *topics: str, **settings: Any) -> MillstreamError:
     """Write a row for each topic; return the error."""
+    return send(opened(monkeypatch, producer, **settings), *topics)
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, producer: type, **settings: Any) -> TransactionalWriter:
+    """Return a writer with that producer."""
     monkeypatch.setattr(transactions, "Producer", producer)
     monkeypatch.setattr(ledger, "last_entry", lambda *_: None)
     sink = KafkaSink.model_validate({"bootstrap_servers": "localhost:9092", "transactional": True} | settings)
     writer = sink.writer(SinkIdentity("shop", "orders", "3f0c", "kafka:orders", OutputMode.APPEND))
     assert isinstance(writer, TransactionalWriter)
     writer._take_over()
+    return writer
+
+
+def send(writer: TransactionalWriter, *topics: str) -> MillstreamError:
+    """Send a row for each topic; return the error."""
     columns: dict[str, Any] = {"value": [b"{}"] * len(topics), "topic": list(topics)}
-    if settings.get("headers"):
+    if writer.sink.headers:
         columns["headers"] = [[{"key": "trace", "value": b"1"}]] * len(topics)
     with pytest.raises(MillstreamError) as error:
         writer.send(len(topics), [pa.RecordBatch.from_pydict(columns)], 7)
@@ -201,6 +213,14 @@ def test_records_that_are_not_delivered_in_time_are_an_outage(monkeypatch: pytes
     monkeypatch.setattr(Refusing, "code", KafkaError._MSG_TIMED_OUT)
 
     assert isinstance(write(monkeypatch, Refusing, "misspelt", **BY_ROW), Outage)
+
+
+def test_the_reason_of_an_earlier_transaction_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = opened(monkeypatch, Refusing, **BY_ROW)
+    assert "which does not exist" in send(writer, "misspelt").what
+    monkeypatch.setattr(Refusing, "code", KafkaError._MSG_TIMED_OUT)
+
+    assert isinstance(send(writer, "misspelt"), Outage)
 
 
 def test_a_producer_reports_to_them_and_a_purged_record_is_no_reason() -> None:
