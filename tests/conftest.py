@@ -46,8 +46,9 @@ if "MILLSTREAM_EVENTS" not in os.environ:
 # `make test` creates the archive of classes for the others; then those that wait or start processes of their own,
 # beside which others compute; and the many small files last, so that all workers end together.
 ORDER = (
-    "unit", "meta", "pipeline", "cli", "proof", "acceptance", "cluster/test_s3_checkpoints.py", "cluster", "recovery",
-    "examples", "conformance", "kafka", "devstack", "spark/restarts", "spark/testing", "spark", "page",
+    "unit", "meta", "pipeline", "cli", "proof", "acceptance", "cluster/test_s3_checkpoints.py", "cluster",
+    "packaging", "recovery", "examples", "conformance", "kafka", "devstack", "spark/restarts", "spark/testing",
+    "spark", "page",
 )  # fmt: skip
 
 

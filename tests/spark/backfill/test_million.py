@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     Tamper = Callable[[], None]
 
-pytestmark = pytest.mark.usefixtures("small_batches")
+# Generated code, as a million rows take half of the CPU with it.
+pytestmark = pytest.mark.usefixtures("small_batches", "compiled")
 
 ROWS = sweep.size(5_000, 1_000_000, "MILLSTREAM_COMPARED")
 GONE, CHANGED, ADDED = (17, ROWS // 2, ROWS - 1), (0, ROWS // 8), (ROWS,)
