@@ -89,6 +89,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch", type=int, nargs="+", default=[1_000, 200_000])
+    parser.add_argument(
+        "--warm", type=int, default=1, help="Rounds before the counted ones: the JVM compiles."
+    )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="millstream-malformed-") as scratch:
         folder = Path(scratch)
@@ -98,11 +101,10 @@ def main() -> None:
             fill(brokers, asked.rows)
             for batch in asked.batch:
                 used: dict[str, list[float]] = {CLEAN: [], MALFORMED: []}
-                for turn in range(-1, asked.rounds):
+                for turn in range(-asked.warm, asked.rounds):
                     for topic in (CLEAN, MALFORMED) if turn % 2 else (MALFORMED, CLEAN):
                         place = folder / f"{batch}-{turn}-{topic}"
                         seconds = run_once(spark, brokers, topic, batch, asked.rows, place)
-                        # The first round is not counted: the JVM compiles.
                         if turn >= 0:
                             used[topic].append(seconds)
                 ratios = [bad / good for bad, good in zip(used[MALFORMED], used[CLEAN], strict=True)]

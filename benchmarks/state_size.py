@@ -1,13 +1,14 @@
 """What a small batch costs as the state grows: the same batches over a state of ten thousand keys and of millions.
 
     python benchmarks/state_size.py [--keys 10000 1000000 3000000] [--rounds 3] [--rocksdb]
-    python benchmarks/state_size.py --view duplicates|processor|join
+    python benchmarks/state_size.py --view duplicates|totals|processor|join
 
-A view drops duplicates by a key, with Spark's operator (`duplicates`) or with a Python class and one timer for each
-key (`processor`, always in RocksDB), or it joins two streams within a day (`join`). One batch brings all the keys,
-and then `--batches` batches of `--rows` rows follow. Of those, half are duplicates; a join gets as many more keys,
-and as many rows of the other stream that match. Seconds are those of Spark's `triggerExecution`, of these batches
-alone; memory is the largest resident size of the JVM. A run whose result has another number of rows has no figures.
+A view drops duplicates by a key, with Spark's operator (`duplicates`) or with a Python class and one timer for
+each key (`processor`, always in RocksDB), or it counts the rows of each key, without a watermark (`totals`), or it
+joins two streams within a day (`join`). One batch brings all the keys, and then `--batches` batches of `--rows`
+rows follow. Of those, half have keys of the batch before; a join gets as many more keys, and as many rows of the
+other stream that match. Seconds are those of Spark's `triggerExecution`, of these batches alone; memory is the
+largest resident size of the JVM. A run whose result has another number of rows has no figures.
 
 `--set KEY=VALUE` adds a setting of Spark. With `spark.sql.streaming.join.stateFormatVersion=4` and
 `spark.sql.streaming.join.stateFormatV4.enabled=true`, a join keeps its state by time. Spark 4.2 says of this format
@@ -42,9 +43,14 @@ ROWS = 500
 SKIPPED = 5
 
 
-DUPLICATES, PROCESSOR, JOIN = "duplicates", "processor", "join"
+DUPLICATES, TOTALS, PROCESSOR, JOIN = "duplicates", "totals", "processor", "join"
 DAYS = 30
 COLUMNS = {"user_id": "string", "at": "timestamp"}
+# Updated totals, which no sink of files accepts, as files.
+SINK = """
+def store(rows, batch):
+    rows.write.mode("overwrite").parquet(f"{batch.options['path']}/batch={batch}")
+"""
 
 
 class FirstRows:
@@ -110,6 +116,9 @@ def spec(view: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     views: dict[str, Any] = {"result": "SELECT * FROM users"}
     if view == DUPLICATES:
         sources["users"]["drop_duplicates_within_watermark"] = ["user_id"]
+    elif view == TOTALS:
+        del sources["users"]["watermark"]
+        views["result"] = "SELECT user_id, count(*) AS rows, max(at) AS newest FROM users GROUP BY user_id"
     elif view == PROCESSOR:
         views["result"] = {
             "transform_with_state": FirstRows,
@@ -126,7 +135,14 @@ def spec(view: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
             "result"
         ] = """SELECT users.user_id, clicks.at FROM users JOIN clicks ON users.user_id = clicks.user_id
             AND clicks.at BETWEEN users.at AND users.at + INTERVAL 1 DAY"""
-    queries = {"result": {"to": {"parquet": str(folder / "out")}}}
+    queries: dict[str, Any] = {"result": {"to": {"parquet": str(folder / "out")}}}
+    if view == TOTALS:
+        (folder / "store.py").write_text(SINK)
+        options = {"path": str(folder / "out")}
+        queries["result"] = {
+            "to": {"foreach_batch": {"function": "store:store", "options": options}},
+            "output_mode": "update",
+        }
     return {
         "name": "state-size", "spark": settings, "sources": sources, "views": views, "queries": queries,
         "folder": folder,
@@ -150,7 +166,9 @@ def run_once(
     result = run_pipeline(spark, pipeline, RunOptions(until_caught_up=True), events, {})
     events.close()
     actual = spark.read.parquet(str(folder / "out")).count()
-    expected = (batches + 1) * rows if view == JOIN else keys + batches * (rows // 2)
+    expected = {JOIN: (batches + 1) * rows, TOTALS: keys + batches * rows}.get(
+        view, keys + batches * (rows // 2)
+    )
     if not result or actual != expected:
         raise SystemExit(f"{actual} rows came of {expected}")
     return [seconds[batch] for batch in sorted(seconds) if batch > SKIPPED]
@@ -174,7 +192,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=ROWS, help="Rows of a batch.")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rocksdb", action="store_true", help="Keep the state in RocksDB.")
-    parser.add_argument("--view", choices=(DUPLICATES, PROCESSOR, JOIN), default=DUPLICATES)
+    parser.add_argument("--view", choices=(DUPLICATES, TOTALS, PROCESSOR, JOIN), default=DUPLICATES)
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="Settings of Spark.")
     asked = parser.parse_args()
     settings: dict[str, Any] = {STORE: ROCKSDB} if asked.rocksdb or asked.view == PROCESSOR else {}
