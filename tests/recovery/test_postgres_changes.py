@@ -134,3 +134,27 @@ def test_a_deletion_finds_its_row_also_if_the_table_rounds_keys_and_sequences(
     wrote(sink, spark.sql(change.format(deleted_at, "d")), 1)
 
     assert table(stack, sink) == expected
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+@pytest.mark.parametrize(
+    ("created", "widened", "stored", "key"),
+    [
+        ("INT", "BIGINT", "bigint", "3000000000"),
+        ("DECIMAL(9, 2)", "DECIMAL(12, 3)", "numeric(12, 3)", "1.239"),
+    ],
+)
+def test_a_deletion_finds_its_row_after_its_key_was_widened(
+    created: str, widened: str, stored: str, key: str, kind: int, stack: Endpoints, spark: SparkSession
+) -> None:
+    sink = sink_of(stack, kind)
+    change = "SELECT 0 AS list, CAST({} AS {}) AS id, {}L AS lsn, 'a' AS text, '{}' AS op"
+    for batch_id, op in enumerate("cd"):
+        wrote(sink, spark.sql(change.format(7, created, batch_id, op)), batch_id)
+    make(stack, f"ALTER TABLE {sink.target()} ALTER id TYPE {stored}")
+
+    for batch_id, op in enumerate("cd", start=2):
+        wrote(sink, spark.sql(change.format(key, widened, batch_id, op)), batch_id)
+
+    history = {(0, 7, 0, "a", 0, 1), (0, Decimal(key), 2, "a", 2, 3)}
+    assert table(stack, sink) == (history if kind == 2 else set())

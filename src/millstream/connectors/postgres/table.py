@@ -163,6 +163,28 @@ def create_table(
     return True
 
 
+def create_or_alter(
+    connection: Connection[Any], name: str, types: Mapping[str, str], key: tuple[str, ...]
+) -> None:
+    """Create a table as `create_table` does, or give the columns of an existing one these types.
+
+    Waits at most ten seconds for the lock of another session.
+    """
+    table = find_table(connection, name)
+    if table is None:
+        create_table(connection, name, types, key)
+        return
+    changed = [
+        SQL("ALTER {0} TYPE {1} USING {0}::{1}").format(Identifier(column), SQL(kind))
+        for column, kind in types.items()
+        if table.casts.get(column, kind) != kind
+    ]
+    if changed:
+        with connection.transaction():
+            connection.execute(LOCK_LIMIT)
+            connection.execute(SQL("ALTER TABLE {} {}").format(table.identifier, SQL(", ").join(changed)))
+
+
 def drop_table(connection: Connection[Any], name: str) -> None:
     """Drop a table if it exists."""
     connection.execute(SQL("DROP TABLE IF EXISTS {}").format(Identifier(*split_table_name(name))))

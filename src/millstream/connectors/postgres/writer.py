@@ -113,13 +113,9 @@ class PostgresWriter(Writer):
                     f"there is no table {self._sink.table}", "create it, or remove `create: false`"
                 )
             tables.require_compatible(self._table, tuple(types), key, "cdc" if cdc else "merge_on")
-            if cdc and tables.find_table(connection, self._deletions) is None:
-                tables.create_table(
-                    connection,
-                    self._deletions,
-                    {name: self._table.casts[name] for name in (*cdc.keys, cdc.sequence_by)},
-                    key,
-                )
+            if cdc:
+                compared = {name: self._table.casts[name] for name in (*cdc.keys, cdc.sequence_by)}
+                tables.create_or_alter(connection, self._deletions, compared, key)
             if self._sink.replaced is not None:
                 self._replaced = range_condition(
                     self._sink.replaced, self._table, partial(session_time, spark)
