@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,23 @@ def test_rows_replace_those_of_their_key_and_null_is_a_key(tmp_path: Path) -> No
     keyed.write(rows(("a", None), (None, 3), ("b", 4)), 1)
 
     assert stored(tmp_path) == [("a", None), ("b", 4), (None, 3)]
+
+
+def test_a_key_that_its_column_rounds_is_the_stored_one(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE orders (k DECIMAL(9, 2), v BIGINT)")
+    keyed = writer(tmp_path, UPDATE, merge_on="k", opened=False)
+    batches = [
+        Frame(pa.table({"k": keys, "v": [7] * len(keys)})) for keys in ([1.239], [1.239], [2.5, 2.501])
+    ]
+    keyed.open(Spark(), batches[0].table.schema)
+
+    for batch_id, batch in enumerate(batches[:2]):
+        keyed.write(batch, batch_id)
+    with pytest.raises(MillstreamError, match=r"2 rows of one batch have the same key .*: k = 2\.50"):
+        keyed.write(batches[2], 2)
+
+    assert stored(tmp_path) == [(Decimal("1.24"), 7)]
 
 
 def test_two_rows_of_one_key_are_refused_by_name(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from millstream.diagnostics.failure import NotReady
 from millstream.spec.output_mode import OutputMode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from duckdb import DuckDBPyConnection
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -49,6 +51,7 @@ class DuckdbWriter(Writer):
         self._epoch = 0
         self._last: int | None = None
         self._casts: dict[str, str] = {}
+        self._source = _INCOMING
 
     def last_committed_batches(self, spark: SparkSession) -> tuple[LedgerEntry, ...]:  # noqa: ARG002 - the file is asked
         """Return the ledger entries of this query and table; for an empty table, only those of this writer.
@@ -89,6 +92,7 @@ class DuckdbWriter(Writer):
                         "add it with ALTER TABLE, or leave it out of the query and of merge_on",
                     )
             self._casts = find_casts(empty.schema, existing)
+            self._source = _in_table_types(self._sink.merge_on, existing)
             self._epoch = self._ledger.claim(connection)
             self.require_owner()
             self._last = self._ledger.last_batch(connection)
@@ -139,7 +143,7 @@ class DuckdbWriter(Writer):
             changes = ", ".join(f"{name} = s.{name}" for name in columns)
             values = ", ".join(f"s.{name}" for name in columns)
             connection.execute(
-                f"MERGE INTO {self._table} AS t USING {_INCOMING} AS s ON {same}"  # noqa: S608
+                f"MERGE INTO {self._table} AS t USING {self._source} AS s ON {same}"  # noqa: S608
                 f" WHEN MATCHED THEN UPDATE SET {changes}"
                 f" WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({values})"
             )
@@ -150,8 +154,20 @@ class DuckdbWriter(Writer):
         """Raise an error with the key if two rows of the batch have the same one."""
         columns = ", ".join(key)
         repeated: tuple[Any, ...] | None = connection.execute(
-            f"SELECT {columns}, count(*) FROM {_INCOMING} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"  # noqa: S608
+            f"SELECT {columns}, count(*) FROM {self._source} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"  # noqa: S608
         ).fetchone()
         if repeated is not None:
             values = dict(zip(self._sink.merge_on, repeated[:-1], strict=True))
             raise repeated_key_error(f"DuckDB table {self._sink.table}", values, repeated[-1], 0)
+
+
+def _in_table_types(key: tuple[str, ...], types: Mapping[str, str]) -> str:
+    """Return SQL for the incoming rows, whose key is cast as it is stored.
+
+    A key of more decimal places than its column would otherwise differ from the stored, rounded one, and be added
+    again by each batch. `types` has the table's types by lower-case name.
+    """
+    casts = ", ".join(
+        f"CAST({quote_column(name)} AS {types[name.lower()]}) AS {quote_column(name)}" for name in key
+    )
+    return f"(SELECT * REPLACE ({casts}) FROM {_INCOMING})" if casts else _INCOMING  # noqa: S608 - quoted names
