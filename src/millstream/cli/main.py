@@ -156,6 +156,15 @@ class Commands(click.Group):
         add_message_options(command)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options. If the reader of `--help` or `--version` has ended, return 0; click would return 1."""
+        try:
+            return super().parse_args(ctx, args)
+        except BrokenPipeError:
+            if not silence_closed_pipe():
+                raise
+            ctx.exit(0)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. If the reader of its output has ended, return 141, or 0 for a command that only prints.
 
@@ -163,12 +172,13 @@ class Commands(click.Group):
         """
         # Of a group, such as `state`, the first argument is the name of the command; its options have no values.
         first = next((argument for argument in ctx.args if not argument.startswith("-")), "")
+        asks_help = not set(ctx.help_option_names).isdisjoint(ctx.args)
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
             if silence_closed_pipe():
                 name = str(ctx.invoked_subcommand)
-                return 0 if {name, f"{name} {first}"} & PRINTING else READER_ENDED
+                return 0 if asks_help or {name, f"{name} {first}"} & PRINTING else READER_ENDED
             raise ConnectionError(str(error)) from error
 
     def resolve_command(

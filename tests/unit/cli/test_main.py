@@ -191,9 +191,10 @@ def test_a_working_folder_that_was_deleted_is_no_defect(
     assert capsys.readouterr().err.startswith("millstream: the working folder does not exist any more\n")
 
 
-def test_a_reader_that_ends_early_is_no_failure() -> None:
+@pytest.mark.parametrize("arguments", [["schema"], ["--help"], ["run", "--help"]])
+def test_a_reader_that_ends_early_is_no_failure(arguments: list[str]) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "millstream", "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "millstream", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as command:
         assert command.stdout is not None
         assert command.stderr is not None
