@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from millstream.backfill.options import BackfillOptions
     from millstream.pipeline.model import Pipeline
 
-_TIME_ZONE = "spark.sql.session.timeZone"
 _NAME_COLUMN = "name the column that contains the event time of a row: --column NAME"
 # Values that a second run does not repeat: the time of the run, how rows are split into tasks, random numbers.
 _NOT_REPEATABLE = (Stability.BATCH, Stability.PARTITION, Stability.UNSTABLE)
@@ -31,7 +30,7 @@ def select_time_range(pipeline: Pipeline, planned: PlannedQuery, options: Backfi
         return EventTimeRange()
     column, path = find_event_time_column(pipeline, planned, options.column)
     if column.type.lower() == "date":
-        zone = str(pipeline.spark.get(_TIME_ZONE, "UTC"))
+        zone = pipeline.session_zone
         for option, moment in (("--from", options.start), ("--to", options.end)):
             midnight = moment and _find_midnight(moment, zone)
             if midnight is not None and midnight != moment:

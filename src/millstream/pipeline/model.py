@@ -355,6 +355,11 @@ class Pipeline(Spec):
         return self.defaults.checkpoints if folder is None else Location(self.folder / folder)
 
     @property
+    def session_zone(self) -> str:
+        """The time zone of the pipeline's Spark session."""
+        return str(self.spark.get("spark.sql.session.timeZone", "UTC"))
+
+    @property
     def letters(self) -> DeadLetterStore:
         """The store of dead letters."""
         if self.dead_letters is not None:

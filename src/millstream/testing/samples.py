@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from millstream.diagnostics.failure import MillstreamError
 from millstream.frames.preview import NEWEST, preview_rows
 from millstream.pipeline.model import Format
-from millstream.testing.harness.fed_values import session_zone
 from millstream.testing.harness.memory_stream import create_static_frame, raw_ddl
 from millstream.testing.harness.memory_streams import reduce_pipeline
 from millstream.testing.harness.session import open_case_session
@@ -105,7 +104,7 @@ def _compute(
                 kind = entry.source if pipeline.sources[source].static else entry.source.newest(NEWEST)
                 return kind.read(session, static=True, schema=entry.ddl)
             streaming = pipeline.sources[source]
-            texts = Feeder(source).raw(streaming, records, now, session_zone(pipeline))
+            texts = Feeder(source).raw(streaming, records, now, pipeline.session_zone)
             return create_static_frame(session, texts, raw_ddl(session, source, streaming)).coalesce(1)
 
         columns, rows = preview_rows(session, pipeline, name, limit, read)

@@ -23,7 +23,6 @@ def record_test(
     """Connect to the source or topic `word`, and print a test file with its newest records to stdout."""
     from millstream.spark.session import open_session, stop_session
     from millstream.testing.authoring import record
-    from millstream.testing.harness.fed_values import session_zone
 
     if len(paths) > 1:
         raise InvalidInput("--record needs exactly one pipeline", "name one spec or folder, or none")
@@ -41,7 +40,7 @@ def record_test(
     finally:
         steps.clear()
         stop_session(spark)
-    zone = session_zone(pipeline)
+    zone = pipeline.session_zone
     items = [record.to_feed_item(entry, row, zone) for row in rows]
     name = f"the newest {len(items)} records of {source}"
     click.echo(record.format_test(name, query_name, source, items), nl=False)

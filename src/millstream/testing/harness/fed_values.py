@@ -15,11 +15,10 @@ from millstream.testing.values.type_check import FLOATS, TIMES, ParsedType, deco
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from millstream.pipeline.model import Pipeline, SourceEntry
+    from millstream.pipeline.model import SourceEntry
     from millstream.testing.model import Row
 
 _UNKNOWN = ParsedType("")
-_ZONE = "spark.sql.session.timeZone"
 # Names of the zone in which a test writes times.
 _UTC_NAMES = ("UTC", "Etc/UTC", "GMT", "Z")
 # Spark's readers of JSON and CSV accept these spellings only.
@@ -30,11 +29,6 @@ _SPECIAL_FLOATS = {
     "-inf": "-Infinity",
     "-infinity": "-Infinity",
 }
-
-
-def session_zone(pipeline: Pipeline) -> str:
-    """Return the time zone of the session in which a test runs the pipeline."""
-    return str(pipeline.spark.get(_ZONE, "UTC"))
 
 
 def to_fed_row(entry: SourceEntry, row: Row, zone: str) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from millstream.engine.failure_classifier import FailureKind, classify
 from millstream.spec.trigger import Trigger
 from millstream.testing.harness.collecting_sink import CollectedRows
 from millstream.testing.harness.dead_letters import DeadLetterReader
-from millstream.testing.harness.fed_values import session_zone
 from millstream.testing.harness.isolation import IsolatedCopy, isolate_pipeline
 from millstream.testing.harness.manual_clock import LIMIT, ManualClockQuery, count_state_rows
 from millstream.testing.harness.memory_streams import MemoryStreams, reduce_pipeline
@@ -261,7 +260,7 @@ class Harness:
             raise InvalidInput(f"'{name}' is not a streaming source", f"choose among {', '.join(streams)}")
         feeder = self._feeders.setdefault(name, Feeder(name))
         now = datetime.fromtimestamp(self._manual_query.now / 1000, UTC)
-        return feeder.raw(entry, records, now, session_zone(pipeline))
+        return feeder.raw(entry, records, now, pipeline.session_zone)
 
     def _resolve_crash_point(self, at: str) -> str:
         if at in ("before_sink", "after_sink"):

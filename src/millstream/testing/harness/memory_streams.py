@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from millstream.frames.build_views import build_frames, read_source
 from millstream.pipeline.graph import PipelineGraph
-from millstream.testing.harness.fed_values import session_zone
 from millstream.testing.harness.memory_stream import Line, create_static_frame, make_rereadable, raw_ddl
 from millstream.testing.harness.source_encoder import Feeder
 
@@ -68,7 +67,7 @@ class MemoryStreams:
                 return self.of(name).frame(ddls[name])
             if name not in static:
                 return read_source(self.spark, name, entry)
-            rows = Feeder(name).raw(entry, static[name], now, session_zone(pipeline))
+            rows = Feeder(name).raw(entry, static[name], now, pipeline.session_zone)
             return create_static_frame(self.spark, rows, raw_ddl(self.spark, name, entry))
 
         tested = pipeline.model_copy(update={"sources": entries})

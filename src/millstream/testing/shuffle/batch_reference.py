@@ -17,7 +17,6 @@ from millstream.frames.build_views import read_source
 from millstream.frames.decode import DECODED, REASON, decode_rows
 from millstream.pipeline.graph import PipelineGraph
 from millstream.testing.harness.collecting_sink import collect_rows
-from millstream.testing.harness.fed_values import session_zone
 from millstream.testing.harness.memory_stream import create_static_frame, raw_ddl
 from millstream.testing.harness.memory_streams import MemoryStreams, reduce_pipeline
 from millstream.testing.harness.session import open_case_session
@@ -161,7 +160,7 @@ class Baseline:
     def _encoded_items(self) -> dict[int, str]:
         """Each item as JSON of its source's raw columns, by its number."""
         text_by_number: dict[int, str] = {}
-        zone = session_zone(self.case.pipeline)
+        zone = self.case.pipeline.session_zone
         for name in {item.source: None for item in self.items}:
             items_of_source = [item for item in self.items if item.source == name]
             entry = self.case.pipeline.sources[name]
@@ -182,7 +181,7 @@ class Baseline:
 
             def reader(name: str, entry: SourceEntry) -> DataFrame:
                 if name in self.case.static:
-                    texts = Feeder(name).raw(entry, self.case.static[name], self.now, session_zone(pipeline))
+                    texts = Feeder(name).raw(entry, self.case.static[name], self.now, pipeline.session_zone)
                     return create_static_frame(session, texts, self._raw_ddls[name])
                 if pipeline.sources[name].static or name not in self._raw_ddls:
                     return read_source(session, name, entry)
