@@ -153,8 +153,9 @@ def test_a_deletion_finds_its_row_after_its_key_was_widened(
         wrote(sink, spark.sql(change.format(7, created, batch_id, op)), batch_id)
     make(stack, f"ALTER TABLE {sink.target()} ALTER id TYPE {stored}")
 
-    for batch_id, op in enumerate("cd", start=2):
-        wrote(sink, spark.sql(change.format(key, widened, batch_id, op)), batch_id)
+    # The last one comes after its own newer deletion.
+    for batch_id, (lsn, op) in enumerate([(2, "c"), (4, "d"), (3, "u")], start=2):
+        wrote(sink, spark.sql(change.format(key, widened, lsn, op)), batch_id)
 
-    history = {(0, 7, 0, "a", 0, 1), (0, Decimal(key), 2, "a", 2, 3)}
+    history = {(0, 7, 0, "a", 0, 1), (0, Decimal(key), 2, "a", 2, 3), (0, Decimal(key), 3, "a", 3, 4)}
     assert table(stack, sink) == (history if kind == 2 else set())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 import changes
 import sweep
@@ -114,6 +116,44 @@ def test_changes_of_an_empty_key_in_a_partition_column_are_changes_of_one_row(
 
     current = {row[:4] for row in table(sink, kind) if row[-1] is None or kind == 1}
     assert current == {(0, 1, 2, None)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "created", "widened", "key"),
+    [
+        (1, "INT", "BIGINT", "3000000000"),
+        (1, "DECIMAL(9, 2)", "DECIMAL(12, 3)", "1.239"),
+        (2, "DECIMAL(9, 2)", "DECIMAL(12, 3)", "1.239"),
+    ],
+)
+def test_a_deletion_finds_its_row_after_its_key_was_widened(
+    kind: int, created: str, widened: str, key: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    if kind == 1:
+        sink = sink_of(tmp_path)
+    else:
+        fields = changes.CDC | {"stored_as_scd_type": 2}
+        sink = DeltaSink.model_validate({"table": f"changes_{next(_count)}", "cdc": fields})
+
+    def write(*batches: tuple[str, int, str]) -> None:
+        """One change a batch: its key, its sequence and its kind."""
+        for row_id, lsn, op in batches:
+            frame = spark.sql(f"SELECT 0 AS list, {row_id} AS id, {lsn}L AS lsn, 'a' AS text, '{op}' AS op")
+            opened(spark, sink, frame).write(frame, next(batch_ids))
+
+    batch_ids = itertools.count()
+    write((f"CAST(7 AS {created})", 0, "d"))
+    rows = spark.table(sink.place).withColumn("id", F.col("id").cast(widened)).write.format("delta")
+    rows = rows.mode("overwrite").option("overwriteSchema", "true")
+    rows.save(str(sink.path)) if sink.path else rows.saveAsTable(sink.place)
+
+    # The last one comes after its own newer deletion.
+    key_sql = f"CAST({key} AS {widened})"
+    write((key_sql, 1, "c"), (key_sql, 3, "d"), (key_sql, 2, "u"))
+
+    history = {(0, Decimal(key), 1, "a", 1, 2), (0, Decimal(key), 2, "a", 2, 3)}
+    found = spark.table(sink.place).select(HISTORY if kind == 2 else LATEST).collect()
+    assert sorted(map(tuple, found)) == sorted(history if kind == 2 else [])
 
 
 @pytest.mark.whole  # many of the changes above are such versions

@@ -35,6 +35,7 @@ class ChangeBatch:
         self._keys = [quote_name(name) for name in cdc.keys]
         self._sequence = quote_name(cdc.sequence_by)
         self._deletions_exist = False
+        self._deletions_fit = False
         self.partition_columns: tuple[str, ...] = ()
         """Those of the table."""
 
@@ -56,7 +57,10 @@ class ChangeBatch:
         spark = frame.sparkSession
         if not self._has_deletions(spark):
             with table_lock(spark, self._sink.deletions):
-                self._create_deletions(deletions.limit(0))
+                self._write_deletions(deletions.limit(0), "append")
+        elif not self._deletions_fit:
+            self._widen_deletions(deletions.limit(0))
+        self._deletions_fit = True
         same_key = _same_key(
             "held", "come", [*self._keys, *([self._sequence] if self._cdc.has_history else [])]
         )
@@ -68,9 +72,22 @@ class ChangeBatch:
                 " WHEN NOT MATCHED THEN INSERT *"
             )
 
-    def _create_deletions(self, empty: DataFrame) -> None:
-        """Create the table of deletions."""
-        writer, target = empty.write.format("delta").mode("append"), self._sink.deletions
+    def _widen_deletions(self, empty: DataFrame) -> None:
+        """Give the table of deletions types for the columns of `empty`, too, if the query's have become wider.
+
+        Otherwise a deletion of a wider key would be rounded to the old type, and hide no row, or not be stored.
+        """
+        held = empty.sparkSession.table(self._deletions)
+        wide = held.unionByName(empty)
+        if wide.dtypes != held.dtypes:
+            with table_lock(empty.sparkSession, self._sink.deletions):
+                self._write_deletions(wide, "overwrite")
+
+    def _write_deletions(self, rows: DataFrame, mode: str) -> None:
+        """Write the table of deletions, whose columns are those of the rows, and create it if it is missing."""
+        writer, target = rows.write.format("delta").mode(mode), self._sink.deletions
+        if mode == "overwrite":
+            writer = writer.option("overwriteSchema", "true")
         if target.path is not None:
             writer.save(str(target.path))
         else:
