@@ -77,11 +77,11 @@ class ChangeBatch:
 
         Otherwise a deletion of a wider key would be rounded to the old type, and hide no row, or not be stored.
         """
-        held = empty.sparkSession.table(self._deletions)
-        wide = held.unionByName(empty)
-        if wide.dtypes != held.dtypes:
+        rows = empty.sparkSession.table(self._deletions)
+        wider_rows = rows.unionByName(empty)
+        if wider_rows.dtypes != rows.dtypes:
             with table_lock(empty.sparkSession, self._sink.deletions):
-                self._write_deletions(wide, "overwrite")
+                self._write_deletions(wider_rows, "overwrite")
 
     def _write_deletions(self, rows: DataFrame, mode: str) -> None:
         """Write the table of deletions, whose columns are those of the rows, and create it if it is missing."""
