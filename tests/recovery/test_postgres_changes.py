@@ -138,24 +138,39 @@ def test_a_deletion_finds_its_row_also_if_the_table_rounds_keys_and_sequences(
 
 @pytest.mark.parametrize("kind", [1, 2])
 @pytest.mark.parametrize(
-    ("created", "widened", "stored", "key"),
+    ("created", "widened", "stored", "key", "lsn"),
     [
-        ("INT", "BIGINT", "bigint", "3000000000"),
-        ("DECIMAL(9, 2)", "DECIMAL(12, 3)", "numeric(12, 3)", "1.239"),
+        ("INT", "BIGINT", "bigint", "3000000000", "300000000{}"),
+        ("DECIMAL(9, 2)", "DECIMAL(12, 3)", "numeric(12, 3)", "1.239", "1.00{}"),
     ],
 )
-def test_a_deletion_finds_its_row_after_its_key_was_widened(
-    created: str, widened: str, stored: str, key: str, kind: int, stack: Endpoints, spark: SparkSession
+def test_a_deletion_finds_its_row_after_its_key_and_its_sequence_were_widened(
+    created: str,
+    widened: str,
+    stored: str,
+    key: str,
+    lsn: str,
+    kind: int,
+    stack: Endpoints,
+    spark: SparkSession,
 ) -> None:
     sink = sink_of(stack, kind)
-    change = "SELECT 0 AS list, CAST({} AS {}) AS id, {}L AS lsn, 'a' AS text, '{}' AS op"
-    for batch_id, op in enumerate("cd"):
-        wrote(sink, spark.sql(change.format(7, created, batch_id, op)), batch_id)
-    make(stack, f"ALTER TABLE {sink.target()} ALTER id TYPE {stored}")
+
+    def write(row_id: str, sequence: str, op: str, number_type: str, batch_id: int) -> None:
+        numbers = f"CAST({row_id} AS {number_type}) AS id, CAST({sequence} AS {number_type}) AS lsn"
+        wrote(sink, spark.sql(f"SELECT 0 AS list, {numbers}, 'a' AS text, '{op}' AS op"), batch_id)
+
+    write("7", "0", "d", created, 0)
+    names = ("id", "lsn", "__start_at", "__end_at") if kind == 2 else ("id", "lsn")
+    make(
+        stack,
+        f"ALTER TABLE {sink.target()} {', '.join(f'ALTER {name} TYPE {stored}' for name in names)}",
+    )
 
     # The last one comes after its own newer deletion.
-    for batch_id, (lsn, op) in enumerate([(2, "c"), (4, "d"), (3, "u")], start=2):
-        wrote(sink, spark.sql(change.format(key, widened, lsn, op)), batch_id)
+    for batch_id, (number, op) in enumerate([(1, "c"), (3, "d"), (2, "u")], start=1):
+        write(key, lsn.format(number), op, widened, batch_id)
 
-    history = {(0, 7, 0, "a", 0, 1), (0, Decimal(key), 2, "a", 2, 3), (0, Decimal(key), 3, "a", 3, 4)}
+    first, second, third = (Decimal(lsn.format(number)) for number in (1, 2, 3))
+    history = {(0, Decimal(key), first, "a", first, second), (0, Decimal(key), second, "a", second, third)}
     assert table(stack, sink) == (history if kind == 2 else set())

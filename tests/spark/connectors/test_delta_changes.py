@@ -119,15 +119,15 @@ def test_changes_of_an_empty_key_in_a_partition_column_are_changes_of_one_row(
 
 
 @pytest.mark.parametrize(
-    ("kind", "created", "widened", "key"),
+    ("kind", "created", "widened", "key", "lsn"),
     [
-        (1, "INT", "BIGINT", "3000000000"),
-        (1, "DECIMAL(9, 2)", "DECIMAL(12, 3)", "1.239"),
-        (2, "DECIMAL(9, 2)", "DECIMAL(12, 3)", "1.239"),
+        (1, "INT", "BIGINT", "3000000000", "300000000{}"),
+        (1, "DECIMAL(9, 2)", "DECIMAL(12, 3)", "1.239", "1.00{}"),
+        (2, "DECIMAL(9, 2)", "DECIMAL(12, 3)", "1.239", "1.00{}"),
     ],
 )
-def test_a_deletion_finds_its_row_after_its_key_was_widened(
-    kind: int, created: str, widened: str, key: str, spark: SparkSession, tmp_path: Path
+def test_a_deletion_finds_its_row_after_its_key_and_its_sequence_were_widened(
+    kind: int, created: str, widened: str, key: str, lsn: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     if kind == 1:
         sink = sink_of(tmp_path)
@@ -135,25 +135,29 @@ def test_a_deletion_finds_its_row_after_its_key_was_widened(
         fields = changes.CDC | {"stored_as_scd_type": 2}
         sink = DeltaSink.model_validate({"table": f"changes_{next(_count)}", "cdc": fields})
 
-    def write(*batches: tuple[str, int, str]) -> None:
-        """One change a batch: its key, its sequence and its kind."""
-        for row_id, lsn, op in batches:
-            frame = spark.sql(f"SELECT 0 AS list, {row_id} AS id, {lsn}L AS lsn, 'a' AS text, '{op}' AS op")
-            opened(spark, sink, frame).write(frame, next(batch_ids))
+    def write(row_id: str, sequence: str, op: str, number_type: str, batch_id: int) -> None:
+        numbers = f"CAST({row_id} AS {number_type}) AS id, CAST({sequence} AS {number_type}) AS lsn"
+        frame = spark.sql(f"SELECT 0 AS list, {numbers}, 'a' AS text, '{op}' AS op")
+        opened(spark, sink, frame).write(frame, batch_id)
 
-    batch_ids = itertools.count()
-    write((f"CAST(7 AS {created})", 0, "d"))
-    rows = spark.table(sink.place).withColumn("id", F.col("id").cast(widened)).write.format("delta")
-    rows = rows.mode("overwrite").option("overwriteSchema", "true")
-    rows.save(str(sink.path)) if sink.path else rows.saveAsTable(sink.place)
+    write("7", "0", "d", created, 0)
+    rows = spark.table(sink.place)
+    numbers = [name for name in rows.columns if name not in ("list", "text")]
+    rows = rows.withColumns({name: F.col(name).cast(widened) for name in numbers})
+    overwrite = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    overwrite.save(str(sink.path)) if sink.path else overwrite.saveAsTable(sink.place)
 
     # The last one comes after its own newer deletion.
-    key_sql = f"CAST({key} AS {widened})"
-    write((key_sql, 1, "c"), (key_sql, 3, "d"), (key_sql, 2, "u"))
+    for batch_id, (number, op) in enumerate([(1, "c"), (3, "d"), (4, "d"), (2, "u")], start=1):
+        write(key, lsn.format(number), op, widened, batch_id)
 
-    history = {(0, Decimal(key), 1, "a", 1, 2), (0, Decimal(key), 2, "a", 2, 3)}
+    first, second, third = (Decimal(lsn.format(number)) for number in (1, 2, 3))
+    history = [(0, Decimal(key), first, "a", first, second), (0, Decimal(key), second, "a", second, third)]
     found = spark.table(sink.place).select(HISTORY if kind == 2 else LATEST).collect()
-    assert sorted(map(tuple, found)) == sorted(history if kind == 2 else [])
+    assert sorted(map(tuple, found)) == (history if kind == 2 else [])
+    commits = spark.sql(f"DESCRIBE HISTORY {sink.deletions.place}").collect()
+    # It was created and rewritten once.
+    assert len([commit for commit in commits if commit.operation != "MERGE"]) == 2
 
 
 @pytest.mark.whole  # many of the changes above are such versions
